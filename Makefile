@@ -1,0 +1,41 @@
+# Each target does its own set-up: a virtual environment in .venv with the pinned versions.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.venv/numba-cache
+
+.PHONY: demo test test-all check bench coverage-spec format clean
+
+demo: $(STAMP)            ## fit a Lasso and a logistic regression on bundled data, print both certificates
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP)            ## the whole suite, docs examples included
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-all: $(STAMP)        ## the suite and the slow extras (scikit-learn's own test modules on our classes)
+	$(BIN)/python -m pytest -q
+
+check: $(STAMP)           ## lint, formatting, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)           ## ratios against the peers, in one process each
+	$(BIN)/python -m benchmarks
+
+coverage-spec: $(STAMP)   ## which items of the specification have a passing test; writes docs/spec-coverage.md
+	$(BIN)/python -m tests.spec_coverage
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) install -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv build dist src/*.egg-info
