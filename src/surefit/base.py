@@ -24,7 +24,7 @@ __all__ = ["Certified", "check_weights", "scale_error"]
 SPARSE_FORMATS = ("csr", "csc", "coo")
 
 
-class Certified(BaseEstimator):  # type: ignore[misc]
+class Certified(BaseEstimator):
     """Mixin: ``certificate_``, re-certification for :func:`surefit.verify`, ``save``.
 
     Every estimator has a keyword-only parameter ``certify``: ``True`` decides the claims that cost at
@@ -33,6 +33,7 @@ class Certified(BaseEstimator):  # type: ignore[misc]
     """
 
     paradigm: ClassVar[str] = "supervised"
+    certify: bool | str
     certificate_: Certificate
 
     _certify_constraint: ClassVar[list[Any]] = ["boolean", StrOptions({"full"})]
@@ -47,10 +48,10 @@ class Certified(BaseEstimator):  # type: ignore[misc]
 
     def _seal(self, X: Any, y: Any, sample_weight: Any, stopped: str = "") -> Any:
         """End of every fit: certify as the ``certify`` parameter asks, and warn of a failed claim."""
-        if self.certify is False:  # type: ignore[attr-defined]
-            vars(self).pop("certificate_", None)
+        if self.certify is False:
+            self.__dict__.pop("certificate_", None)
             return self
-        full = self.certify == "full"  # type: ignore[attr-defined]
+        full = self.certify == "full"
         self.certificate_ = Certificate(
             claims=tuple(self._certify(X, y, sample_weight, full=full)),
             data_id=fingerprint(X, y, sample_weight),

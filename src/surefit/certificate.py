@@ -71,7 +71,7 @@ _HEX = {Status.HOLDS: "#1a7f37", Status.FAILS: "#b42318", Status.UNDECIDED: "#9a
 _KIND_ORDER = {kind: rank for rank, kind in enumerate(Kind)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Claim:
     """One sentence with its number; it holds iff ``observed <= bound``.
 
@@ -130,6 +130,13 @@ class Claim:
     def undecided(cls, name: str, why: str, kind: Kind, source: str = "") -> Claim:
         """A claim that was not checked, with the reason and what would decide it."""
         return cls(name, why, kind, math.nan, math.nan, Status.UNDECIDED, source)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal fields, an undecided claim's NaN counting as equal to itself."""
+        return isinstance(other, Claim) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.to_dict().values()))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; NaN and infinities become strings."""
@@ -275,7 +282,7 @@ class Certificate:
         foot = html.escape("; ".join(x for x in (self.stopped, self.data_id) if x))
         return (
             f'<table><caption style="text-align:left"><b>{head}</b>: {self._verdict()}</caption>'
-            f'<tbody>{"".join(rows)}</tbody></table><small>{foot}</small>'
+            f"<tbody>{''.join(rows)}</tbody></table><small>{foot}</small>"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -304,7 +311,9 @@ class SupportsCertify(Protocol):
     def _recertify(self, X: Any, y: Any, sample_weight: Any) -> Certificate: ...
 
 
-def verify(model: SupportsCertify, X: Any, y: Any = None, *, sample_weight: Any = None) -> Certificate:
+def verify(
+    model: SupportsCertify, X: Any, y: Any = None, *, sample_weight: Any = None
+) -> Certificate:
     """Recompute every claim about a fitted model, from the data and the model alone.
 
     Nothing that the fit recorded about itself is trusted: the claims are evaluated anew in float64,

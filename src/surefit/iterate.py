@@ -41,12 +41,15 @@ class Iterate(NamedTuple):
         computed only when this passes the tolerance; NaN means "no estimate: ask every so often".
     step : float
         The step length used to get here, where that is a thing.
+    cost : int
+        How many iterations this step counts for (a solver may take several between two yields).
     """
 
     x: Any
     value: float = math.nan
     estimate: float = math.nan
     step: float = math.nan
+    cost: int = 1
 
 
 class Stop(Enum):
@@ -163,9 +166,10 @@ def run(
     start = time.perf_counter()
     last = Iterate(None)
     best_point, best_error, stale = None, math.inf, 0
-    observed, observed_at, n_iter, stop = math.nan, -1, 0, Stop.FINISHED
+    observed, observed_at, n_iter, asked, stop = math.nan, -1, 0, 0, Stop.FINISHED
     with _Progress(name, max_iter, verbose) as progress:
-        for n_iter, last in enumerate(steps, start=1):
+        for asked, last in enumerate(steps, start=1):
+            n_iter += last.cost
             elapsed = time.perf_counter() - start
             trace.iterations.append(n_iter)
             trace.values.append(last.value)
@@ -175,8 +179,8 @@ def run(
             if last.value in (math.inf, -math.inf):
                 stop = Stop.DIVERGED
                 break
-            if certify is not None and _worth_asking(last.estimate, tol, n_iter, every):
-                observed, observed_at = float(certify(last.x)), n_iter
+            if certify is not None and _worth_asking(last.estimate, tol, asked, every):
+                observed, observed_at = float(certify(last.x)), asked
                 if observed <= tol:
                     stop = Stop.CERTIFIED
                     break
@@ -205,16 +209,16 @@ def run(
     if validate is not None and best_point is not None:
         last = best_point
         observed_at = -1
-    if certify is not None and observed_at != n_iter and last.x is not None:
+    if certify is not None and observed_at != asked and last.x is not None:
         observed = float(certify(last.x))
         if observed <= tol and stop in (Stop.FINISHED, Stop.MAX_ITER, Stop.MAX_TIME, Stop.FLAT):
             stop = Stop.CERTIFIED
     return Fit(last.x, n_iter, stop, observed, last.value, trace)
 
 
-def _worth_asking(estimate: float, tol: float, n_iter: int, every: int) -> bool:
+def _worth_asking(estimate: float, tol: float, asked: int, every: int) -> bool:
     if math.isnan(estimate):
-        return n_iter % every == 0
+        return asked % every == 0
     return estimate <= tol
 
 
@@ -251,7 +255,9 @@ class _Progress:
         if self.bar is not None:
             self.bar.update(self.task, completed=self.done, description=f"{self.name} {value:.6g}")
         elif self.verbose and (self.verbose > 1 or time.perf_counter() - self.printed > 2.0):
-            print(f"{self.name}: iteration {self.done} of at most {self.total}, objective {value:.6g}")
+            print(
+                f"{self.name}: iteration {self.done} of at most {self.total}, objective {value:.6g}"
+            )
             self.printed = time.perf_counter()
 
     def __exit__(self, *exc: object) -> None:

@@ -1,0 +1,337 @@
+r"""One duality gap for every convex loss and penalty.
+
+For the problem, with weights s_i >= 0,
+
+    P(w, b) = sum_i s_i l(x_i'w + b, y_i) + Omega(w),
+
+every dual point theta gives a lower bound on P over *all* (w, b):
+
+    D(theta) = - sum_i s_i l*(theta_i, y_i) - Omega*(-X'(s theta)),     sum_i s_i theta_i = 0,
+
+the equality being there when b is free (unpenalised). P(w, b) - D(theta) therefore bounds how far (w, b) is
+from the global minimum, whoever proposed it. The dual candidate is theta_i = l'(z_i, y_i) at the model's own
+predictions, or a witness that the fit hands over; it is repaired to exact feasibility here, so that a bad
+candidate can only weaken the bound:
+
+* free intercept: b is solved for anew in one dimension, then the remaining imbalance (rounding) is
+  removed inside the domain of l* by :meth:`Loss.balance`;
+* norm constraint X'(s theta) in the dual ball: scaling by :meth:`Penalty.feasible_scale`;
+* no penalty, X'(s theta) = 0: one Newton correction in the span of the columns, feasible once no
+  prediction moves beyond the domain of l*; otherwise the gap is infinite, that is, undecided.
+
+``Gap.floor`` estimates what rounding alone can do to the difference; a gap is never below ``-floor``.
+This module imports no solver (an import contract keeps it so).
+
+References
+----------
+Rockafellar, Convex Analysis (1970), section 31; Ndiaye, Fercoq, Gramfort & Salmon, "Gap Safe screening
+rules", JMLR 18 (2017).
+
+Examples
+--------
+>>> import numpy as np
+>>> from surefit.losses import Squared
+>>> from surefit.penalties import L1
+>>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 2.9])
+>>> far = duality_gap(X, y, np.zeros(1), 0.0, Squared(), L1(0.1), fit_intercept=False)
+>>> near = duality_gap(X, y, np.array([0.957142857142857]), 0.0, Squared(), L1(0.1), fit_intercept=False)
+>>> far.gap > 1.0, near.gap < 1e-12
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .certificate import Claim, Kind
+from .design import Design, as_design
+from .losses import Loss, MarginLoss, Softmax, Squared
+from .penalties import ElasticNet, NoPenalty, Penalty
+
+__all__ = ["Gap", "best_offset", "duality_gap", "gap_claim", "null_value"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Primal value, dual value, their difference, and the rounding floor of that difference."""
+
+    primal: float
+    dual: float
+    gap: float
+    floor: float
+    theta: Array
+
+
+def duality_gap(
+    X: Any,
+    y: Array,
+    coef: Array,
+    intercept: float | Array,
+    loss: Loss,
+    penalty: Penalty,
+    *,
+    weights: Array | None = None,
+    fit_intercept: bool = True,
+    intercept_scaling: float | None = None,
+    witness: Array | None = None,
+) -> Gap:
+    """The duality gap at (coef, intercept).
+
+    Parameters
+    ----------
+    X : matrix of shape (n, p) or Design
+    y : array of shape (n,)
+        Targets; labels in {-1, +1} for margin losses, codes 0..K-1 for softmax.
+    coef : array of shape (p,) or (p, K)
+    intercept : float or array of shape (K,)
+    loss, penalty : Loss, Penalty
+    weights : array of shape (n,), optional
+        The s_i of the objective; 1/n each by default.
+    fit_intercept : bool
+        Whether b is a free variable.
+    intercept_scaling : float, optional
+        When given, the intercept is the coefficient of a constant feature with this value, penalised
+        like the others (liblinear's convention).
+    witness : array, optional
+        A dual point to try besides the model's own; not trusted.
+
+    Returns
+    -------
+    Gap
+    """
+    design = as_design(X)
+    n = design.shape[0]
+    s = np.full(n, 1.0 / n) if weights is None else np.asarray(weights, dtype=np.float64)
+    y = np.asarray(y, dtype=np.float64)
+    eps = float(np.finfo(coef.dtype if coef.dtype.kind == "f" else np.float64).eps)
+    w, b = coef.astype(np.float64), np.asarray(intercept, dtype=np.float64)
+    z = design.dot(w) + b
+    free = fit_intercept and intercept_scaling is None
+    params = (
+        w
+        if intercept_scaling is None
+        else np.concatenate(
+            [w, np.atleast_1d(b)[None] / intercept_scaling]
+            if w.ndim == 2
+            else [w, np.atleast_1d(b) / intercept_scaling]
+        )
+    )
+    pointwise = loss.pointwise(z, y)
+    primal = float(s @ pointwise) + penalty.value(params)
+
+    best = Gap(primal, -math.inf, math.inf, 0.0, np.zeros_like(z))
+    for candidate in _candidates(loss, z, y, s, free, witness):
+        theta, v = _repair(candidate, design, y, z, s, loss, penalty, free, intercept_scaling)
+        for t in _scales(penalty, v, params):
+            conjugates = loss.conjugate(t * theta, y)
+            unpenalised = isinstance(penalty, NoPenalty) and not penalty.positive
+            dual_penalty = 0.0 if unpenalised else penalty.conjugate(t * v)
+            dual = -float(s @ conjugates) - dual_penalty
+            if not math.isfinite(dual) or dual <= best.dual:
+                continue
+            if unpenalised and not _is_rounding(v, theta, design, s):
+                continue
+            mass = float(s @ (np.abs(pointwise) + np.abs(conjugates)))
+            if isinstance(
+                loss, (MarginLoss, Softmax)
+            ):  # a perfect fit is still made of such numbers
+                mass += float(s @ loss.pointwise(np.zeros_like(z), y))
+            mass += float(s @ np.abs(theta * z).reshape(n, -1).sum(axis=1))
+            mass += abs(float(np.vdot(v, params))) + penalty.value(params) + abs(dual_penalty)
+            leak = float(np.abs(v * params).sum()) if unpenalised else 0.0
+            floor = 4.0 * eps * (8.0 + math.log2(n)) * mass + leak
+            best = Gap(primal, dual, primal - dual, floor, t * theta)
+    return best
+
+
+def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: float = 0.0) -> Claim:
+    """The claim "within gap of the global minimum", bounded by ``tol * P(0)``.
+
+    ``curvature`` is the strong convexity of the objective in the coefficients: where it is positive, the
+    gap also bounds their distance to the optimal ones, by sqrt(2 gap / curvature).
+    """
+    if gap.gap == math.inf:
+        why = "no feasible dual point was found near this model: nothing is shown"
+        return Claim.undecided("duality gap", why, Kind.OPTIMAL, source)
+    shown = max(gap.gap, gap.floor)
+    statement = f"the objective {gap.primal:.6g} is within {shown:.1e} of the global minimum"
+    if curvature > 0:
+        distance = math.sqrt(2.0 * shown / curvature)
+        statement += f", the coefficients within {distance:.1e} of the optimal ones"
+    if gap.gap < -gap.floor:  # weak duality broken beyond rounding: something is wrong, say so
+        return Claim.check(
+            "duality gap", f"{statement}; the gap is negative", Kind.OPTIMAL, math.nan, 0.0, source
+        )
+    return Claim.check(
+        "duality gap", statement, Kind.OPTIMAL, gap.gap, tol * null, source, floor=gap.floor
+    )
+
+
+def null_value(loss: Loss, y: Array, weights: Array, *, fit_intercept: bool) -> float:
+    """P(0): the objective at w = 0 with the best intercept, the yardstick of ``tol``."""
+    y, s = np.asarray(y, dtype=np.float64), weights
+    if isinstance(loss, (MarginLoss, Softmax)):  # only the class totals matter
+        labels = np.unique(y)
+        s = np.array([weights[y == label].sum() for label in labels])
+        y = labels
+    z = np.zeros((len(y), len(y))) if isinstance(loss, Softmax) else np.zeros(len(y))
+    if isinstance(loss, Softmax):
+        y = np.arange(len(y), dtype=np.float64)
+    offset = best_offset(loss, z, y, s) if fit_intercept else 0.0
+    return float(s @ loss.pointwise(z + offset, y))
+
+
+def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
+    """argmin over b of sum_i s_i l(z_i + b, y_i): a scalar, or a vector for softmax."""
+    if isinstance(loss, Squared):
+        return float(s @ (y - z) / s.sum())
+    if isinstance(loss, Softmax):
+        return _best_offsets_softmax(loss, z, y, s)
+    if not math.isfinite(loss.smoothness):
+        return 0.0  # non-smooth: the caller's witness carries the information
+    low, high = -math.inf, math.inf
+    b, scale = 0.0, float(s.sum())
+    for _ in range(100):  # Newton on the increasing derivative, kept in its bracket
+        slope = float(s @ loss.grad(z + b, y))
+        if slope == 0.0:
+            break
+        low, high = (b, high) if slope < 0 else (low, b)
+        bend = float(s @ loss.hess(z + b, y))
+        step = -slope / bend if bend > 1e-12 * scale else -math.copysign(1.0 + abs(b), slope)
+        nearer = b + step
+        if not low < nearer < high:
+            nearer = 0.5 * (low + high)
+        if abs(nearer - b) <= 4e-16 * (1.0 + abs(b)):
+            break
+        b = nearer
+    return b
+
+
+def _best_offsets_softmax(loss: Softmax, z: Array, y: Array, s: Array) -> Array:
+    b = np.zeros(z.shape[1])
+    value = float(s @ loss.pointwise(z, y))
+    for _ in range(50):
+        p = loss.hess(z + b, y)
+        slope = s @ loss.grad(z + b, y)
+        bend = np.diag(s @ p) - (p * s[:, None]).T @ p
+        step = -np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
+        while True:  # the objective is convex: halve until it does not rise
+            trial = float(s @ loss.pointwise(z + b + step, y))
+            if trial <= value + 1e-14 * abs(value) or np.abs(step).max() < 1e-15:
+                break
+            step = step / 2.0
+        b, value = b + step, trial
+        if np.abs(step).max() <= 1e-14 * (1.0 + np.abs(b).max()):
+            break
+    return b - b.mean()
+
+
+def _candidates(
+    loss: Loss, z: Array, y: Array, s: Array, free: bool, witness: Array | None
+) -> list[Array]:
+    offset = best_offset(loss, z, y, s) if free else 0.0
+    found = [loss.grad(z + offset, y), np.zeros_like(z)]  # 0 is always feasible: losses are >= 0
+    if witness is not None and np.shape(witness) == np.shape(z) and np.isfinite(witness).all():
+        found.append(np.asarray(witness, dtype=np.float64))
+    return found
+
+
+def _repair(
+    theta: Array,
+    design: Design,
+    y: Array,
+    z: Array,
+    s: Array,
+    loss: Loss,
+    penalty: Penalty,
+    free: bool,
+    intercept_scaling: float | None,
+) -> tuple[Array, Array]:
+    """A dual point near ``theta`` that meets the equality constraints, and v = -X'(s theta) there."""
+    if free:
+        theta = loss.balance(theta, y, s)
+    if isinstance(penalty, NoPenalty) and not penalty.positive:
+        for _ in range(2):  # the second pass removes the rounding of the first
+            theta = theta - _newton_correction(theta, design, y, z, s, loss, free)
+        return theta, _adjoint(theta, design, s, free, intercept_scaling)
+    return theta, _adjoint(theta, design, s, free, intercept_scaling)
+
+
+def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
+    """Multiples of a dual point to try: the feasible one and, for l1 + l2, that of the augmented Lasso.
+
+    The elastic net is a Lasso on data with sqrt(l2) I appended, whose dual constraint is
+    |v - l2 w| <= l1; scaling to meet it avoids dividing a violation by a tiny l2.
+    """
+    scales = [penalty.feasible_scale(v)]
+    if isinstance(penalty, ElasticNet) and penalty.l1 > 0 and penalty.l2 > 0:
+        slack = v - penalty.l2 * params
+        largest = float((slack if penalty.positive else np.abs(slack)).max(initial=0.0))
+        if largest > penalty.l1:
+            scales.append(penalty.l1 / largest)
+    return scales
+
+
+def _is_rounding(v: Array, theta: Array, design: Design, s: Array) -> bool:
+    """Whether X'(s theta) vanishes as far as rounding lets it: |v_j| <= 1e-11 ||x_j|| ||theta||."""
+    size = math.sqrt(float(s @ (theta**2).reshape(len(s), -1).sum(axis=1)))
+    limit = 1e-11 * size * design.column_norms(s)
+    return bool((np.abs(v).reshape(len(limit), -1).max(axis=1) <= limit).all())
+
+
+def _adjoint(
+    theta: Array, design: Design, s: Array, free: bool, intercept_scaling: float | None
+) -> Array:
+    st = (s * theta.T).T
+    v = -design.tdot(st)
+    if free:  # columns may be centred at will; here it removes what rounding left in sum(s theta)
+        v = v + np.multiply.outer(design.mean(s), st.sum(axis=0))
+    if intercept_scaling is not None:
+        last = -intercept_scaling * st.sum(axis=0)
+        v = np.concatenate([v, np.atleast_1d(last)[None] if v.ndim == 2 else np.atleast_1d(last)])
+    return v
+
+
+def _newton_correction(
+    theta: Array, design: Design, y: Array, z: Array, s: Array, loss: Loss, free: bool
+) -> Array:
+    """The change h (X d) of theta, d a Newton step, after which X'(s theta) = 0."""
+    h = loss.hess(z, y)
+    st = (s * theta.T).T
+    if isinstance(loss, Softmax):
+        return _newton_correction_softmax(st, design, h, s, free)
+    sh = s * h
+    center = design.mean(sh) if free and sh.sum() > 0 else np.zeros(design.shape[1])
+    rhs = design.tdot(st) - (design.mean(s) * st.sum() if free else 0.0)
+    gram = design.gram(sh, center if free else None)
+    d: Array = np.linalg.lstsq(gram, rhs, rcond=1e-14)[0]
+    return h * (design.dot(d) - float(center @ d))
+
+
+def _newton_correction_softmax(st: Array, design: Design, p: Array, s: Array, free: bool) -> Array:
+    columns, classes = design.shape[1] + int(free), p.shape[1]
+    rhs = design.tdot(st)
+    if free:
+        rhs = np.vstack([rhs, st.sum(axis=0)])
+    hessian = np.zeros((classes, columns, classes, columns))
+    for k in range(classes):
+        for m in range(k, classes):
+            weight = s * (p[:, k] * (1.0 - p[:, k]) if k == m else p[:, k] * p[:, m])
+            block = np.zeros((columns, columns))
+            block[: design.shape[1], : design.shape[1]] = design.gram(weight)
+            if free:
+                block[-1, :-1] = block[:-1, -1] = design.tdot(weight)
+                block[-1, -1] = weight.sum()
+            hessian[k, :, m, :] = hessian[m, :, k, :] = block if k == m else -block
+    size = classes * columns
+    solution: Array = np.linalg.lstsq(hessian.reshape(size, size), rhs.T.ravel(), rcond=1e-14)[0]
+    d: Array = solution.reshape(classes, columns).T
+    moved = design.dot(d[: design.shape[1]]) + (d[-1] if free else 0.0)
+    return p * (moved - (p * moved).sum(axis=1, keepdims=True))

@@ -1,0 +1,244 @@
+r"""Least squares and ridge by linear algebra.
+
+    min_{w, b}  sum_i s_i (y_i - x_i'w - b)^2 + alpha ||w||^2,     several targets at once.
+
+The fast way is the normal equations: the centred Gram matrix is accumulated over row blocks, scaled to unit
+diagonal, factorised (Cholesky), and the solution is refined once with the true residual, which makes
+it as accurate as an orthogonal method as long as cond(X)^2 is below 1/eps. A condition estimate decides:
+beyond it, an orthogonal factorisation of the data matrix itself is used (QR with Bjorck's refinement in
+extended precision when the problem is small, an SVD when the rank is deficient, which gives the solution of
+minimum norm).
+
+References
+----------
+Golub & Van Loan, Matrix Computations (2013), chapter 5; Bjorck, "Iterative refinement of linear least squares
+solutions" (1967); Higham, Accuracy and Stability of Numerical Algorithms (2002), chapter 20.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg
+from numpy.typing import NDArray
+
+from ..design import Dense, Design
+
+__all__ = ["LinearSolution", "least_squares", "ridge"]
+
+Array = NDArray[np.float64]
+_TRUST = 1e-9  # reciprocal condition of the scaled Gram matrix below which it is not trusted
+_GRAM_COLUMNS = 5000  # most columns (or rows) for a dense Gram matrix of a sparse problem
+_DENSE_ENTRIES = 1 << 27  # a sparse matrix with fewer entries than this (1 GiB) may be made dense
+_EXTENDED = 1 << 22  # entries up to which refinement in extended precision is cheap
+
+
+class LinearSolution(NamedTuple):
+    """Coefficients (p, T), intercepts (T,), and what the factorisation learnt."""
+
+    coef: Array
+    intercept: Array
+    rank: int
+    singular: Array | None  # singular values of the centred, weighted matrix, where known
+    witness: Array | None  # u with coef = (X - mean)' u, when the rank is deficient
+
+
+def least_squares(X: Design, Y: Array, s: Array, *, fit_intercept: bool) -> LinearSolution:
+    """The least-squares solution; of minimum norm when it is not unique.
+
+    Parameters
+    ----------
+    X : Design of shape (n, p)
+    Y : array of shape (n, T)
+    s : array of shape (n,)
+        Positive weights.
+    fit_intercept : bool
+    """
+    n, p = X.shape
+    mean, y_mean = _means(X, Y, s, fit_intercept)
+    if p <= n and (isinstance(X, Dense) or p <= _GRAM_COLUMNS):
+        solved = _by_gram(X, Y, s, mean, y_mean, np.zeros(Y.shape[1]))
+        if solved is not None:
+            return solved
+    if not isinstance(X, Dense) and n * p > _DENSE_ENTRIES:
+        return _by_lsmr(X, Y, s, mean, y_mean, np.zeros(Y.shape[1]))
+    return _by_orthogonal(X, Y, s, mean, y_mean, fit_intercept)
+
+
+def ridge(X: Design, Y: Array, s: Array, alpha: Array, *, fit_intercept: bool) -> LinearSolution:
+    """The ridge solution, one penalty per target; ``alpha`` all zero is least squares."""
+    n, p = X.shape
+    if not alpha.any():
+        return least_squares(X, Y, s, fit_intercept=fit_intercept)
+    mean, y_mean = _means(X, Y, s, fit_intercept)
+    if p <= n and (isinstance(X, Dense) or p <= _GRAM_COLUMNS):
+        solved = _by_gram(X, Y, s, mean, y_mean, alpha)
+        if solved is not None:
+            return solved
+    if not isinstance(X, Dense) and n * p > _DENSE_ENTRIES:
+        return _by_lsmr(X, Y, s, mean, y_mean, alpha)
+    A, B = _weighted_centred(X, Y, s, mean, y_mean)
+    U, d, Vt = scipy.linalg.svd(A, full_matrices=False)
+    shrink = d[:, None] / (d[:, None] ** 2 + alpha[None, :])
+    if not alpha.all():  # targets without a penalty: minimum norm
+        keep = d > d[0] * max(n, p) * np.finfo(float).eps
+        inverse = np.divide(1.0, d, out=np.zeros_like(d), where=keep)
+        shrink = np.where(alpha[None, :] > 0, shrink, inverse[:, None])
+    coef = Vt.T @ (shrink * (U.T @ B))
+    return LinearSolution(coef, y_mean - mean @ coef, len(d), d, None)
+
+
+def _means(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Array, Array]:
+    if not fit_intercept:
+        return np.zeros(X.shape[1]), np.zeros(Y.shape[1])
+    return X.mean(s), s @ Y / s.sum()
+
+
+def _weighted_centred(
+    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array
+) -> tuple[Array, Array]:
+    root = np.sqrt(s)[:, None]
+    A = np.empty(X.shape)
+    for rows, block in X.blocks():
+        dense = block if isinstance(block, np.ndarray) else block.toarray()
+        A[rows] = (dense - mean) * root[rows]
+    return A, (Y - y_mean) * root
+
+
+def _by_gram(
+    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array, alpha: Array
+) -> LinearSolution | None:
+    """Normal equations; None when the factorisation cannot be trusted."""
+    gram = X.gram(s, mean)
+    if not np.isfinite(gram).all():
+        return None
+    diagonal = np.diag(gram).copy()
+    rhs = _correlate(X, (Y - y_mean), s, mean)
+    coef = np.empty_like(rhs)
+    for a in np.unique(alpha):
+        scale = np.sqrt(diagonal + a)
+        if not (scale > 0).all():
+            return None
+        shifted = gram / np.outer(scale, scale)
+        shifted[np.diag_indices_from(shifted)] = 1.0
+        factor, info = scipy.linalg.lapack.dpotrf(shifted, lower=1)
+        if info != 0:
+            return None
+        rcond, _ = scipy.linalg.lapack.dpocon(factor, np.abs(shifted).sum(axis=0).max(), uplo="L")
+        if rcond < _TRUST:
+            return None
+        targets = alpha == a
+
+        def solve(r: Array, L: Array = factor, d: Array = scale) -> Array:
+            return (
+                scipy.linalg.cho_solve((L, True), r / d[:, None], check_finite=False) / d[:, None]
+            )
+
+        w = solve(rhs[:, targets])
+        residual = Y[:, targets] - y_mean[targets] - (X.dot(w) - mean @ w)
+        coef[:, targets] = w + solve(_correlate(X, residual, s, mean) - a * w)
+    singular = None
+    if not alpha.any():
+        singular = np.sqrt(np.maximum(scipy.linalg.eigvalsh(gram, check_finite=False)[::-1], 0.0))
+    return LinearSolution(coef, y_mean - mean @ coef, X.shape[1], singular, None)
+
+
+def _correlate(X: Design, R: Array, s: Array, mean: Array) -> Array:
+    """(X - mean)' S R."""
+    weighted = s[:, None] * R
+    return X.tdot(weighted) - np.outer(mean, weighted.sum(axis=0))
+
+
+def _by_orthogonal(
+    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array, fit_intercept: bool
+) -> LinearSolution:
+    """SVD of the centred matrix with unit columns; QR with refinement when the rank is full."""
+    n, p = X.shape
+    A, B = _weighted_centred(X, Y, s, mean, y_mean)
+    scale = np.ones(p)
+    if p <= n:  # unit columns tell bad scaling from bad conditioning
+        norms = np.sqrt(np.einsum("ij,ij->j", A, A))
+        noise = 4e-16 * np.abs(mean) * np.sqrt(s.sum())  # a centred constant column is rounding
+        A[:, norms <= noise] = 0.0
+        scale = np.where(norms > noise, norms, 1.0)
+        A /= scale
+    U, d, Vt = scipy.linalg.svd(A, full_matrices=p <= n)
+    cut = d[0] * max(n, p) * np.finfo(float).eps if d.size else 0.0
+    rank = int((d > cut).sum())
+    keep = slice(0, rank)
+    rotated = U[:, keep].T @ B / d[keep, None]
+    coef = (Vt[keep].T @ rotated) / scale[:, None]
+    singular = scipy.linalg.svdvals(A * scale) if p <= n else d
+    if rank == p:
+        if n * p <= _EXTENDED:
+            coef, intercept = _refined_qr(X, Y, s, fit_intercept)
+            return LinearSolution(coef, intercept, rank, singular, None)
+        return LinearSolution(coef, y_mean - mean @ coef, rank, singular, None)
+    if p <= n:  # minimum norm in the original scaling: leave the null space
+        null, _ = np.linalg.qr(Vt[rank:].T / scale[:, None])
+        coef -= null @ (null.T @ coef)
+        coef -= null @ (null.T @ coef)
+    # coef = A' u with u in the range of A: u = A+' coef, here through the unscaled SVD
+    unscaled = A * scale
+    u, *_ = scipy.linalg.lstsq(unscaled.T, coef, cond=cut / d[0] if d.size and d[0] > 0 else None)
+    witness = np.sqrt(s)[:, None] * u
+    return LinearSolution(coef, y_mean - mean @ coef, rank, singular, witness)
+
+
+def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Array, Array]:
+    """QR of the uncentred matrix, refined with residuals in extended precision (Bjorck 1967).
+
+    Columns are scaled by powers of two, which is exact, so that the only rounding is that of the
+    factorisation; each round of refinement gains about -log10(eps cond) digits.
+    """
+    n, p = X.shape
+    A = np.ones((n, p + int(fit_intercept)))
+    for rows, block in X.blocks():
+        A[rows, :p] = block if isinstance(block, np.ndarray) else block.toarray()
+    weighted = bool((s != s[0]).any())
+    if weighted:
+        root = np.sqrt(s)[:, None]
+        A, Y = A * root, Y * root
+    exponent = np.frexp(np.abs(A).max(axis=0))[1]
+    A = np.ldexp(A, -exponent)
+    Q, R = scipy.linalg.qr(A, mode="economic")
+    wide, target = A.astype(np.longdouble), Y.astype(np.longdouble)
+    w = np.zeros((A.shape[1], Y.shape[1]), dtype=np.longdouble)
+    r = np.zeros(Y.shape, dtype=np.longdouble)
+    size = np.inf
+    for _ in range(20):
+        f = (target - r - wide @ w).astype(np.float64)
+        g = (-(wide.T @ r)).astype(np.float64)
+        c = scipy.linalg.solve_triangular(R, g, trans="T")
+        d = Q.T @ f
+        step = scipy.linalg.solve_triangular(R, d - c)
+        before, size = size, float(np.abs(step).max(initial=0.0))
+        if not size < 0.5 * before:  # rounding reached, or no contraction
+            break
+        w += step
+        r += f - Q @ d + Q @ c
+    solution = np.ldexp(w.astype(np.float64), -exponent[:, None])
+    intercept = solution[p] if fit_intercept else np.zeros(Y.shape[1])
+    return solution[:p], intercept
+
+
+def _by_lsmr(
+    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array, alpha: Array
+) -> LinearSolution:
+    """A large sparse matrix: LSMR on the centred operator, from 0, hence of minimum norm."""
+    root = np.sqrt(s)
+    operator = scipy.sparse.linalg.LinearOperator(
+        X.shape,
+        matvec=lambda w: root * (X.dot(w.ravel()) - mean @ w.ravel()),
+        rmatvec=lambda r: X.tdot(root * r.ravel()) - mean * float(root @ r.ravel()),
+        dtype=np.float64,
+    )
+    coef = np.empty((X.shape[1], Y.shape[1]))
+    for k in range(Y.shape[1]):
+        b = root * (Y[:, k] - y_mean[k])
+        coef[:, k] = scipy.sparse.linalg.lsmr(
+            operator, b, damp=np.sqrt(alpha[k]), atol=1e-15, btol=1e-15, conlim=0, maxiter=20_000
+        )[0]
+    return LinearSolution(coef, y_mean - mean @ coef, min(X.shape), None, None)
