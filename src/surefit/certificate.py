@@ -239,11 +239,11 @@ class Certificate:
             if c.status is not Status.UNDECIDED:
                 source = f"  [{c.source}]" if c.source else ""
                 lines.append(f"    observed {c.observed:.3e} <= {c.bound:.3e}{source}")
-        if self.stopped:
-            lines.append(f"  ended because {self.stopped}")
-        if self.data_id:
-            lines.append(f"  data {self.data_id}")
-        return "\n".join(lines)
+        return "\n".join(lines + [f"  {line}" for line in self._footer()])
+
+    def _footer(self) -> list[str]:
+        lines = [f"the fit ended because {self.stopped}"] if self.stopped else []
+        return lines + ([f"data {self.data_id}"] if self.data_id else [])
 
     def __rich__(self) -> Any:
         from rich.table import Table
@@ -262,9 +262,7 @@ class Certificate:
                 f"{c.observed:.2e}" if decided else "",
                 f"{c.bound:.2e}" if decided else "",
             )
-        footer = [f"ended because {self.stopped}"] if self.stopped else []
-        footer += [f"data {self.data_id}"] if self.data_id else []
-        table.caption = "; ".join(footer) or None
+        table.caption = "; ".join(self._footer()) or None
         table.caption_justify = "left"
         return table
 
@@ -279,7 +277,7 @@ class Certificate:
             cells = (mark, c.kind.value, what, f"<code>{number}</code>", html.escape(c.source))
             rows.append("<tr>" + "".join(f"<td {cell}>{text}</td>" for text in cells) + "</tr>")
         head = f"Certificate of {html.escape(self.about)}" if self.about else "Certificate"
-        foot = html.escape("; ".join(x for x in (self.stopped, self.data_id) if x))
+        foot = html.escape("; ".join(self._footer()))
         return (
             f'<table><caption style="text-align:left"><b>{head}</b>: {self._verdict()}</caption>'
             f"<tbody>{''.join(rows)}</tbody></table><small>{foot}</small>"

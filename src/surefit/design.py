@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 __all__ = ["Dense", "Design", "Sparse", "as_design"]
 
 Array = NDArray[np.float64]
-_BLOCK_BYTES = 8 << 20  # of a row block: it stays in the cache while it is used
+_BLOCK_BYTES = 1 << 20  # of a row block: it stays in the cache while it is used
 
 
 class Design(ABC):
@@ -49,6 +49,10 @@ class Design(ABC):
     @abstractmethod
     def gram(self, weights: Array | None = None, center: Array | None = None) -> Array:
         """sum_i weights_i (x_i - center)(x_i - center)'."""
+
+    @abstractmethod
+    def sum_squares(self, weights: Array | None = None) -> float:
+        """sum_ij weights_i x_ij^2, the squared Frobenius norm of the weighted matrix."""
 
     @abstractmethod
     def column_norms(self, weights: Array | None = None, center: Array | None = None) -> Array:
@@ -103,13 +107,25 @@ class Dense(Design):
             total += np.einsum("ij,ij->j", block, block)
         return np.sqrt(total)
 
-    def _prepared(self, weights: Array | None, center: Array | None) -> Iterator[Array]:
+    def sum_squares(self, weights: Array | None = None) -> float:
+        total = 0.0
         for rows, block in self.blocks():
-            if center is not None:
-                block = block - center
-            if weights is not None:
-                block = block * np.sqrt(weights[rows, None])
-            yield block
+            squares = np.einsum("ij,ij->i", block, block)
+            total += float(squares.sum() if weights is None else squares @ weights[rows])
+        return total
+
+    def _prepared(self, weights: Array | None, center: Array | None) -> Iterator[Array]:
+        """Centred and scaled row blocks; the same buffer each time."""
+        root = None if weights is None else np.sqrt(weights)[:, None]
+        shift = np.zeros(self.shape[1]) if center is None else center
+        buffer = None
+        for rows, block in self.blocks():
+            if buffer is None:
+                buffer = np.empty_like(block)
+            prepared = np.subtract(block, shift, out=buffer[: len(block)])
+            if root is not None:
+                prepared *= root[rows]
+            yield prepared
 
 
 class Sparse(Design):
@@ -139,6 +155,13 @@ class Sparse(Design):
             cross = np.outer(sums, center)
             total = total - cross - cross.T + mass * np.outer(center, center)
         return total
+
+    def sum_squares(self, weights: Array | None = None) -> float:
+        X = self.X.astype(np.float64, copy=False)
+        squares = np.add.reduceat(np.append(X.data**2, 0.0), X.indptr[:-1]) * (
+            np.diff(X.indptr) > 0
+        )
+        return float(squares.sum() if weights is None else squares @ weights)
 
     def column_norms(self, weights: Array | None = None, center: Array | None = None) -> Array:
         X = self.X.astype(np.float64, copy=False)

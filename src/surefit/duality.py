@@ -126,7 +126,7 @@ def duality_gap(
     pointwise = loss.pointwise(z, y)
     primal = float(s @ pointwise) + penalty.value(params)
 
-    best = Gap(primal, -math.inf, math.inf, 0.0, np.zeros_like(z))
+    best = _trivial(primal, loss, z, y, s)
     for candidate in _candidates(loss, z, y, s, free, witness):
         theta, v = _repair(candidate, design, y, z, s, loss, penalty, free, intercept_scaling)
         for t in _scales(penalty, v, params):
@@ -151,6 +151,12 @@ def duality_gap(
     return best
 
 
+def _trivial(primal: float, loss: Loss, z: Array, y: Array, s: Array) -> Gap:
+    """theta = 0 is always feasible: no model does better than the least value of each loss."""
+    dual = -float(s @ loss.conjugate(np.zeros_like(z), y))
+    return Gap(primal, dual, primal - dual, 0.0, np.zeros_like(z))
+
+
 def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: float = 0.0) -> Claim:
     """The claim "within gap of the global minimum", bounded by ``tol * P(0)``.
 
@@ -170,20 +176,27 @@ def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: floa
             "duality gap", f"{statement}; the gap is negative", Kind.OPTIMAL, math.nan, 0.0, source
         )
     return Claim.check(
-        "duality gap", statement, Kind.OPTIMAL, gap.gap, tol * null, source, floor=gap.floor
+        "duality gap",
+        statement,
+        Kind.OPTIMAL,
+        max(gap.gap, 0.0),
+        tol * null,
+        source,
+        floor=gap.floor,
     )
 
 
 def null_value(loss: Loss, y: Array, weights: Array, *, fit_intercept: bool) -> float:
     """P(0): the objective at w = 0 with the best intercept, the yardstick of ``tol``."""
     y, s = np.asarray(y, dtype=np.float64), weights
-    if isinstance(loss, (MarginLoss, Softmax)):  # only the class totals matter
-        labels = np.unique(y)
-        s = np.array([weights[y == label].sum() for label in labels])
-        y = labels
+    if isinstance(loss, Softmax):  # only the class totals matter
+        s = np.bincount(y.astype(np.intp), weights=weights)
+        s = s[s > 0]
+        y = np.arange(len(s), dtype=np.float64)
+    elif isinstance(loss, MarginLoss):
+        s = np.array([weights[y < 0].sum(), weights[y > 0].sum()])
+        y = np.array([-1.0, 1.0])
     z = np.zeros((len(y), len(y))) if isinstance(loss, Softmax) else np.zeros(len(y))
-    if isinstance(loss, Softmax):
-        y = np.arange(len(y), dtype=np.float64)
     offset = best_offset(loss, z, y, s) if fit_intercept else 0.0
     return float(s @ loss.pointwise(z + offset, y))
 
@@ -237,7 +250,7 @@ def _candidates(
     loss: Loss, z: Array, y: Array, s: Array, free: bool, witness: Array | None
 ) -> list[Array]:
     offset = best_offset(loss, z, y, s) if free else 0.0
-    found = [loss.grad(z + offset, y), np.zeros_like(z)]  # 0 is always feasible: losses are >= 0
+    found = [loss.grad(z + offset, y)]
     if witness is not None and np.shape(witness) == np.shape(z) and np.isfinite(witness).all():
         found.append(np.asarray(witness, dtype=np.float64))
     return found
@@ -290,9 +303,13 @@ def _adjoint(
     theta: Array, design: Design, s: Array, free: bool, intercept_scaling: float | None
 ) -> Array:
     st = (s * theta.T).T
-    v = -design.tdot(st)
     if free:  # columns may be centred at will; here it removes what rounding left in sum(s theta)
-        v = v + np.multiply.outer(design.mean(s), st.sum(axis=0))
+        both = design.tdot(np.column_stack([st, s]))  # one pass: X'(s theta) and X's
+        v = np.multiply.outer(both[:, -1] / s.sum(), st.sum(axis=0)) - both[:, :-1].reshape(
+            -1, *st.shape[1:]
+        )
+    else:
+        v = -design.tdot(st)
     if intercept_scaling is not None:
         last = -intercept_scaling * st.sum(axis=0)
         v = np.concatenate([v, np.atleast_1d(last)[None] if v.ndim == 2 else np.atleast_1d(last)])

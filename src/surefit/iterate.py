@@ -55,7 +55,7 @@ class Iterate(NamedTuple):
 class Stop(Enum):
     """Why a run ended (OPT-19). The text completes "ended because ..."."""
 
-    CERTIFIED = "the certificate holds"
+    CERTIFIED = "its certificate held"
     FINISHED = "the solver finished: no further step changes the point"
     FLAT = "the training error is flat"
     VALIDATION = "the validation error is no longer falling"

@@ -23,6 +23,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import RegressorMixin, clone
 
 import surefit
+import surefit._tree
 import surefit.io
 from surefit import Certificate, Claim, Kind, Status, load, save
 from surefit.base import Certified
@@ -77,7 +78,7 @@ class Toy(RegressorMixin, Certified):
 
 @pytest.fixture(autouse=True)
 def _toy_in_the_table(monkeypatch):
-    monkeypatch.setitem(surefit.io._CLASSES, "Toy", f"{__name__}:Toy")
+    monkeypatch.setitem(surefit._tree.CLASSES, "Toy", f"{__name__}:Toy")
 
 
 @pytest.fixture
@@ -916,7 +917,7 @@ CLASSIFIERS = {"LogisticRegression", "Perceptron", "OneVsRestClassifier", "OneVs
 
 def ours(name):
     """A class of the table; skips while it is being written."""
-    module, _, attribute = surefit.io._CLASSES[name].partition(":")
+    module, _, attribute = surefit._tree.CLASSES[name].partition(":")
     return getattr(pytest.importorskip(module), attribute, None) or pytest.skip(f"no {name} yet")
 
 
@@ -976,7 +977,7 @@ def test_verify_catches_a_forged_surefit_model(name, data, path):
 
 
 def test_the_table_names_only_surefit():
-    for name, place in surefit.io._CLASSES.items():
+    for name, place in surefit._tree.CLASSES.items():
         if name != "Toy":
             assert place.startswith("surefit.")
             assert place.endswith(f":{name}")

@@ -132,10 +132,8 @@ def test_each_of_the_64_bits_matters(value):
 @pytest.mark.parametrize("bit", [0, 1, 7, 8, 31, 32, 51, 52, 56, 62, 63])
 def test_the_same_bit_in_two_cells(bit):
     """Both cells of a row, both cells of a column, all cells: changes that could cancel in a sum."""
-    X = np.abs(table((6, 4))) % 0.5 + 1.0  # in [1, 1.5): every bit pattern below stays finite
+    X = np.abs(table((6, 4))) % 0.5 + 2.0  # in [2, 2.5): finite after any of these flips
     flipped = (X.view(np.uint64) ^ np.uint64(1 << bit)).view(np.float64)
-    if not np.isfinite(flipped).all():
-        pytest.skip("the bit makes an infinity")
     seen = {fingerprint(X), fingerprint(flipped)}
     for j in range(1, 4):
         changed = X.copy()

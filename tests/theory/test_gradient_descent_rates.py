@@ -72,7 +72,9 @@ def test_convex_rate_holds_at_every_step(problem, share):
     bounds = R**2 / (2 * t * np.arange(1, 301))  # the theorem, written out again
     gaps = np.array(trace.values) - f_star
     assert (gaps <= bounds + 16 * EPS * max(map(abs, trace.values))).all()
-    np.testing.assert_allclose(convex_rate(trace.iterations, step=t, distance=R), bounds, rtol=8 * EPS)
+    np.testing.assert_allclose(
+        convex_rate(trace.iterations, step=t, distance=R), bounds, rtol=8 * EPS
+    )
 
     claim = rate_claim("convex", trace, optimum=f_star, distance=R, smoothness=L)
     assert claim.status is Status.HOLDS
@@ -139,7 +141,9 @@ def test_projected_gradient_has_the_convex_rate_too():
 @pytest.mark.spec("OPT-15")
 def test_contraction_for_eigenvalues_1_3_10_is_0_66942():
     assert round(contraction(2 / 11, smoothness=10, strong_convexity=1), 5) == 0.66942
-    assert contraction(2 / 11, smoothness=10, strong_convexity=1) == pytest.approx((9 / 11) ** 2, rel=8 * EPS)
+    assert contraction(2 / 11, smoothness=10, strong_convexity=1) == pytest.approx(
+        (9 / 11) ** 2, rel=8 * EPS
+    )
     # and 2/(m+L) is the best step: any smaller one contracts less
     smaller = [contraction(s * 2 / 11, smoothness=10, strong_convexity=1) for s in (0.9, 0.5, 0.1)]
     assert min(smaller) > 0.66942
@@ -184,7 +188,9 @@ def test_strongly_convex_rate_fails_when_it_should(wrong):
 @pytest.mark.spec("OPT-15")
 def test_the_strongly_convex_rate_is_about_a_constant_step():
     A = np.diag([1.0, 10.0])
-    steps = gradient_descent(lambda x: x @ A @ x / 2, lambda x: A @ x, [1.0, 1.0], lambda t: 0.1 / (1 + t))
+    steps = gradient_descent(
+        lambda x: x @ A @ x / 2, lambda x: A @ x, [1.0, 1.0], lambda t: 0.1 / (1 + t)
+    )
     trace = run(steps, max_iter=5).trace
     with pytest.raises(ValueError, match="constant step"):
         rate_claim("strongly convex", trace, smoothness=10, strong_convexity=1, distance=2)
@@ -290,7 +296,9 @@ def test_accelerated_rate_of_fista_without_restart():
         claim = rate_claim("accelerated", trace, optimum=f_star, distance=R)
         assert claim.status is Status.HOLDS
     k = np.array([1.0, 3.0])
-    np.testing.assert_allclose(accelerated_rate(k, step=0.5, distance=2.0), [4.0, 1.0], rtol=4 * EPS)
+    np.testing.assert_allclose(
+        accelerated_rate(k, step=0.5, distance=2.0), [4.0, 1.0], rtol=4 * EPS
+    )
     too_small = rate_claim("accelerated", trace, optimum=f_star, distance=R / 100)
     assert too_small.status is Status.FAILS
 
@@ -333,4 +341,6 @@ def test_descent_inequality_fails_beyond_1_over_l_in_the_steepest_direction():
     f, grad = lambda x: 5 * x @ x, lambda x: 10 * x  # L = 10
     x = np.array([1.0])
     for t, descends in ((0.1, True), (0.11, False)):
-        assert (f(x - t * grad(x)) <= f(x) - t / 2 * grad(x) @ grad(x) + 16 * EPS) is np.bool_(descends)
+        assert (f(x - t * grad(x)) <= f(x) - t / 2 * grad(x) @ grad(x) + 16 * EPS) is np.bool_(
+            descends
+        )

@@ -214,7 +214,7 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
     def _penalty(self) -> Penalty:
         """The penalty of the objective, in scikit-learn's old and new spellings."""
         ratio = {"l1": 1.0, "l2": 0.0}.get(str(self.penalty), self.l1_ratio or 0.0)
-        if self.penalty is None or np.inf == self.C:
+        if self.penalty is None or math.isinf(self.C):
             return NoPenalty()
         return ElasticNetPenalty(1.0, float(ratio))
 

@@ -238,8 +238,9 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         """
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         if self.warm_start and hasattr(self, "coef_"):
-            coef_init = self._dense_coef() if coef_init is None else coef_init
-            intercept_init = self.intercept_ if intercept_init is None else intercept_init
+            coef, intercept = self._hyperplanes()
+            coef_init = coef if coef_init is None else coef_init
+            intercept_init = intercept if intercept_init is None else intercept_init
         self.classes_ = np.unique(y)
         self.t_ = 1.0
         W, b = self._starting_point(X.shape[1], coef_init, intercept_init)
@@ -295,7 +296,7 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
             )
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=first)
         _check_partial_fit_first_call(self, classes)
-        start = (None, None) if first else (self._dense_coef(), self.intercept_)
+        start = (None, None) if first else self._hyperplanes()
         W, b = self._starting_point(X.shape[1], *start)
         before = 0 if first else self.mistakes_
         self.t_ = getattr(self, "t_", 1.0)
@@ -347,20 +348,29 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         rows = X.astype(np.float64, copy=False)
         plans = list(self._plans(y, sample_weight))
-        parallel = Parallel(n_jobs=1 if len(plans) == 1 else self.n_jobs, require="sharedmem")
-        fits: list[Fit] = parallel(
-            delayed(self._solve)(rows, plan, W[k], float(b[k]), max_iter)
-            for k, plan in enumerate(plans)
-        )
+        jobs = [(rows, plan, W[k], float(b[k]), max_iter) for k, plan in enumerate(plans)]
+        if len(jobs) == 1:
+            fits = [self._solve(*jobs[0])]
+        else:
+            parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
+            fits = parallel(delayed(self._solve)(*job) for job in jobs)
         self.coef_ = np.stack([fit.x.w for fit in fits]).astype(X.dtype)
         self.intercept_ = np.array([fit.x.b for fit in fits], dtype=X.dtype)
         self.mistakes_ = np.array([fit.x.mistakes for fit in fits], dtype=np.int64)
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.t_ += self.n_iter_ * X.shape[0]
-        audits = list(self._audits(X, y, sample_weight))
-        self.training_mistakes_ = np.array([audit.wrong for audit in audits], dtype=np.int64)
-        self.objective_ = np.array([audit.objective for audit in audits])
+        self._take_stock(rows, plans)
         return [fit.stop for fit in fits]
+
+    def _take_stock(self, X: Any, plans: list[_Plan]) -> None:
+        """What the fitted model does on the training rows: the numbers that the certificate checks."""
+        W, b = self._hyperplanes()
+        margins = np.stack([plan.signs for plan in plans], axis=1) * (X @ W.T + b)
+        self.training_mistakes_ = np.sum(~(margins > 0), axis=0)
+        l1, l2 = self._penalty_strengths()
+        self.objective_ = np.array(
+            [_objective(margins[:, k], plan.weights, W[k], l1, l2) for k, plan in enumerate(plans)]
+        )
 
     def _plans(self, y: Any, sample_weight: Array | None) -> Iterator[_Plan]:
         """Labels, weights, seed and held-out rows of each binary problem, drawn as scikit-learn does."""
@@ -467,7 +477,7 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
 
     def _audits(self, X: Any, y: Any, sample_weight: Any) -> Iterator[_Audit]:
         """The facts about each binary problem, from the data and the fitted model, in float64."""
-        W, b = self._dense_coef(), np.asarray(self.intercept_, dtype=np.float64)
+        W, b = self._hyperplanes()
         scores = as_design(X).dot(W.T) + b
         norms = np.sqrt(_squared_row_norms(X) + (1.0 if self.fit_intercept else 0.0))
         for k in range(len(W)):
@@ -527,9 +537,10 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         )
         return [Claim.check(f"{name}weight norm", statement, Kind.BOUND, norm, bound, "PER-5")]
 
-    def _dense_coef(self) -> Array:
+    def _hyperplanes(self) -> tuple[Array, Array]:
+        """Weights and offsets in float64, dense again after ``sparsify``."""
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        return np.asarray(coef, dtype=np.float64)
+        return np.asarray(coef, dtype=np.float64), np.asarray(self.intercept_, dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -635,9 +646,7 @@ class _Audit:
         length = float(np.hypot(np.linalg.norm(w), b))
         self.slack = self.rounding * norms * length  # bounds the error of each score
         self.margin = float(self.margins.min(initial=np.inf)) / length if length > 0 else 0.0
-        l1, l2 = penalty
-        loss = float(np.mean(weights * np.maximum(-self.margins, 0.0)))
-        self.objective = loss + l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(w @ w)
+        self.objective = _objective(self.margins, weights, w, *penalty)
 
     def safe_margin(self, margin: float) -> float:
         """A margin less the largest rounding error it may carry."""
@@ -744,12 +753,19 @@ def _epoch_mistakes(plane: Hyperplane) -> float:
     return float(plane.epoch_mistakes)
 
 
+def _objective(margins: Array, weights: Array, w: Array, l1: float, l2: float) -> float:
+    """Mean perceptron loss plus penalty."""
+    loss = float(np.mean(weights * np.maximum(-margins, 0.0)))
+    return loss + l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(w @ w)
+
+
 def _squared_row_norms(X: Any) -> Array:
     parts = []
     with np.errstate(over="ignore"):
         for _, block in as_design(X).blocks():
             if sp.issparse(block):
-                parts.append(np.asarray(block.multiply(block).sum(axis=1)).ravel())
+                squares = sp.csr_array((block.data**2, block.indices, block.indptr), block.shape)
+                parts.append(squares @ np.ones(block.shape[1]))
             else:
                 parts.append(np.einsum("ij,ij->i", block, block))
     return np.concatenate(parts)

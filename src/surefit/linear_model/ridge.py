@@ -8,7 +8,7 @@ alpha > 0 (REG-12), and the same solution comes from least squares on the data w
 sqrt(alpha) e_j, target 0, appended (REG-13).
 
 Certificate: the duality gap (OPTIMAL), which by strong convexity also bounds the distance of the
-coefficients to the optimal ones, and the gradient (EXACT). With ``alpha=0`` the claims are those of
+coefficients to the optimal ones; in full also the gradient (EXACT). With ``alpha=0`` the claims are those of
 least squares.
 
 References
@@ -181,7 +181,7 @@ class Ridge(LinearRegressor):
         design, Y, s = certified_data(X, y, sample_weight)
         alpha = self._alphas(y)
         claims = []
-        if not self.positive:
+        if not self.positive and (full or not alpha.all()):
             claims.append(
                 normal_equations_claim(design, Y, s, coef, intercept, self.fit_intercept, alpha)
             )

@@ -19,7 +19,7 @@ from .grid import grid_search, grid_size
 from .linesearch import Backtracking
 from .momentum import momentum
 from .newton import newton
-from .penalty import quadratic_penalty, squared_distance
+from .penalty import quadratic_penalty
 from .projected import projected_gradient, projected_sgd
 from .schedules import StepSize
 from .sign import sign_descent
@@ -125,10 +125,7 @@ def _projected(s: Setup) -> Iterator[Iterate]:
 
 def _penalty(s: Setup) -> Iterator[Iterate]:
     assert s.project is not None
-    violation, violation_grad = squared_distance(s.project)
-    return quadratic_penalty(
-        s.problem.value, s.problem.gradient, s.x0, violation, violation_grad, **s.options
-    )
+    return quadratic_penalty(s.problem.value, s.problem.gradient, s.x0, s.project, **s.options)
 
 
 def _fista(s: Setup) -> Iterator[Iterate]:

@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _EPS = float(np.finfo(np.float64).eps)
+_TOO_CLOSE = "the points tried are too close together to tell"
 
 
 def numerical_gradient(f: Objective, x: Vector) -> Vector:
@@ -142,6 +143,8 @@ def smoothness_claim(
     for x, y, gx, gy in _pairs(grad, points):
         observed = max(observed, norm(gx - gy) / norm(x - y))
         slack = max(slack, 64 * noise * max(norm(gx), norm(gy)) / norm(x - y))
+    if observed == slack == 0.0:
+        return Claim.undecided("smoothness", _TOO_CLOSE, Kind.EMPIRICAL, "CVX-6")
     statement = (
         f"between the points tried the gradient changes by at most {observed:.6g} times the distance; "
         f"L = {smoothness:.6g}"
@@ -161,6 +164,8 @@ def strong_convexity_claim(
         curvature = min(curvature, float((gx - gy) @ (x - y)) / norm(x - y) ** 2)
         slack = max(slack, 64 * noise * max(norm(gx), norm(gy)) / norm(x - y))
     name = "strong convexity" if strong_convexity > 0 else "convexity"
+    if curvature == np.inf:
+        return Claim.undecided(name, _TOO_CLOSE, Kind.EMPIRICAL, "CVX-7")
     statement = (
         f"between the points tried the smallest curvature is {curvature:.6g}; "
         f"m = {strong_convexity:.6g}"

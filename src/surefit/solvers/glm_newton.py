@@ -62,10 +62,10 @@ def glm_newton(
     """
     z = X.dot(w) + b
     value = objective(loss, z, y, s, w, 0.0, l2)
+    mean = X.mean(s) if fit_intercept else np.zeros(X.shape[1])
     while True:
         theta = (s * loss.grad(z, y).T).T
         slope_b = theta.sum(axis=0)
-        mean = X.mean(s) if fit_intercept else np.zeros(X.shape[1])
         slope = X.tdot(theta) + l2 * w
         if fit_intercept:
             slope = slope - np.multiply.outer(mean, slope_b)

@@ -1,7 +1,7 @@
 r"""Step lengths found by trial: sufficient decrease for a direction, a majoriser for a proximal step.
 
-Both tests compare function values, which near a minimum differ by less than their rounding error.
-There, and only there, the same test is made on gradients: by the trapezoidal rule
+Both tests compare function values, and near a minimum what they look for is less than the rounding error
+of these. There, and only there, the same test is made on gradients: by the trapezoidal rule
 :math:`f(x + td) - f(x) \approx \tfrac t2 (\nabla f(x) + \nabla f(x + td))^\top d` (exact on quadratics),
 so that the line search can go on to the precision of the gradient (Hager & Zhang, 2005).
 
@@ -88,7 +88,7 @@ def armijo(
     for _ in range(_MOST_HALVINGS):
         x_new = x + t * direction
         f_new = f(x_new)
-        if _same_to_rounding(f_new, fx):
+        if abs(t * slope) <= _rounding(fx, f_new):
             enough = float(grad(x_new) @ direction) <= (2 * c - 1) * slope
         else:
             enough = f_new <= fx + c * t * slope
@@ -119,7 +119,7 @@ def majorised(
         d = z - y
         square = float(d @ d)
         fz = f(z)
-        if _same_to_rounding(fz, fy):
+        if square / (2 * t) <= _rounding(fy, fz):
             above = float((grad(z) - g) @ d) <= square / t
         else:
             above = fz <= fy + float(g @ d) + square / (2 * t)
@@ -129,5 +129,6 @@ def majorised(
     return Trial(0.0, y, fy)
 
 
-def _same_to_rounding(a: float, b: float) -> bool:
-    return math.isfinite(a) and abs(a - b) <= 64 * _EPS * max(abs(a), abs(b))
+def _rounding(a: float, b: float) -> float:
+    """Below this a difference of the two values is mostly rounding error; -1 where they are not finite."""
+    return 64 * _EPS * max(abs(a), abs(b)) if math.isfinite(a) and math.isfinite(b) else -1.0

@@ -21,8 +21,8 @@ Examples
 >>> A = np.diag([1.0, 3.0, 10.0])
 >>> result = minimize(lambda x: x @ A @ x / 2, [1.0, 1.0, 1.0], grad=lambda x: A @ x,
 ...                   smoothness=10.0, strong_convexity=1.0, optimum=np.zeros(3))
->>> result.converged, result.stopped.value
-(True, 'the certificate holds')
+>>> result.converged, result.stopped.name
+(True, 'CERTIFIED')
 >>> [(claim.kind.value, claim.name) for claim in result.certificate.claims][:3]
 [('optimal', 'suboptimality'), ('stationary', 'stationary'), ('bound', 'strongly convex rate')]
 >>> saddle = minimize(lambda x: x[0] ** 3, [0.0], grad=lambda x: 3 * x**2, hess=lambda x: 6 * x)
@@ -92,7 +92,7 @@ class MinimizeResult:
 
     @property
     def converged(self) -> bool:
-        """True when the run ended because its certificate holds, and only then."""
+        """True when the run ended because its certificate held, and only then."""
         return self.stopped is Stop.CERTIFIED and self.certificate.ok
 
 

@@ -1,16 +1,18 @@
-r"""The quadratic penalty method (OPT-13): constraints as costs.
+r"""The quadratic penalty method (OPT-13): a constraint as a cost.
 
 :math:`\min_{x \in C} f(x)` equals :math:`\min_x f(x) + P(x)` with P the indicator of C, or,
 approximately, with P a weighted violation. Here
 
-.. math:: \min_x\; f(x) + \rho\, V(x), \qquad V \ge 0, \quad V(x) = 0 \iff x \in C,
+.. math:: \min_x\; f(x) + \rho\, V(x), \qquad V(x) = \tfrac12\|x - P_C(x)\|^2,
 
 is solved for :math:`\rho = \rho_0, 10\rho_0, 100\rho_0, \dots`, each from the last solution.
-:func:`squared_distance` gives :math:`V(x) = \tfrac12\|x - P_C(x)\|^2`, whose gradient is :math:`x - P_C(x)`.
 
 Guarantee. For exact inner solutions every limit point solves the constrained problem, and f of the
-iterates rises to the constrained minimum from below; the violation falls as :math:`O(1/\rho)`. Each inner
-problem is solved by FISTA; its condition number grows with :math:`\rho`, which is the price of the method.
+iterates rises to the constrained minimum from below; the violation falls as :math:`O(1/\rho)`.
+
+The inner problems are solved by FISTA. Taken as one smooth function their condition number would grow
+with :math:`\rho`; but the violation has a proximal operator in closed form,
+:math:`\mathrm{prox}_{t\rho V}(v) = (v + t\rho\,P_C(v))/(1 + t\rho)`, with which it does not.
 
 References
 ----------
@@ -22,31 +24,29 @@ Examples
 >>> import numpy as np
 >>> from itertools import islice
 >>> f, grad = lambda x: float((x - 2) @ (x - 2) / 2), lambda x: x - 2  # over x <= 1
->>> V, V_grad = squared_distance(lambda x: np.minimum(x, 1.0))
->>> steps = list(islice(quadratic_penalty(f, grad, [0.0], V, V_grad), 8))
+>>> steps = list(islice(quadratic_penalty(f, grad, [0.0], lambda x: np.minimum(x, 1.0)), 8))
 >>> [round(float(it.x[0]), 6) for it in steps[:3]]  # (2 + rho) / (1 + rho)
 [1.5, 1.090909, 1.009901]
->>> abs(steps[-1].x[0] - 1) < 2e-7
-np.True_
+>>> bool(abs(steps[-1].x[0] - 1) < 2e-7)
+True
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from numpy.typing import ArrayLike
 
 from ..iterate import Iterate, run
-from ._typing import Gradient, Objective, Projection, Vector, norm, vector
+from ._typing import Gradient, Objective, Projection, Prox, Vector, norm, vector
 from .fista import fista
-from .linesearch import Backtracking
+from .optimality import prox_residual
 
 __all__ = ["quadratic_penalty", "squared_distance"]
 
 
 def squared_distance(project: Projection) -> tuple[Objective, Gradient]:
-    """Half the squared distance to a convex set and its gradient, from the projection."""
+    """The violation and its gradient: half the squared distance to a convex set, x − P(x)."""
 
     def violation(x: Vector) -> float:
         d = x - project(x)
@@ -62,14 +62,13 @@ def quadratic_penalty(
     f: Objective,
     grad: Gradient,
     x0: ArrayLike,
-    violation: Objective,
-    violation_grad: Gradient,
+    project: Projection,
     *,
     weight: float = 1.0,
     growth: float = 10.0,
-    max_weight: float = 1e10,
-    inner_tol: float = 1e-9,
-    inner_iter: int = 20_000,
+    max_weight: float = 1e12,
+    inner_tol: float = 1e-10,
+    inner_iter: int = 10_000,
 ) -> Iterator[Iterate]:
     """Minimise f + weight x violation for weights that grow by ``growth``.
 
@@ -79,44 +78,48 @@ def quadratic_penalty(
         The function and its gradient.
     x0 : array-like of shape (n,)
         Where to start; it need not be feasible.
-    violation, violation_grad : callable
-        V and its gradient, for instance from :func:`squared_distance`.
+    project : callable
+        The projection onto a convex set.
     weight, growth, max_weight : float
         The first weight, the factor between weights, and the last weight tried.
     inner_tol, inner_iter : float, int
-        Gradient norm (relative to max(1, the gradient norm of f)) at which an inner solution is good
-        enough, and the most steps it may take.
+        The fixed-point residual (relative to max(1, the gradient norm of f)) at which an inner solution is
+        good enough, and the most steps it may take.
 
     Yields
     ------
     Iterate
-        One a weight: ``value`` is f without the penalty, ``estimate`` is the square root of twice the
-        violation (the distance to C), ``step`` is 1 / weight.
+        One a weight: ``value`` is f without the penalty, ``estimate`` the distance to the set, ``step`` is
+        1 / weight.
     """
     if not (weight > 0 and growth > 1 and max_weight >= weight):
         raise ValueError(
             "the penalty method needs weight > 0, growth > 1 and max_weight >= weight, got "
-            f"weight={weight!r}, growth={growth!r}, max_weight={max_weight!r}; the defaults are 1, 10, 1e10."
+            f"weight={weight!r}, growth={growth!r}, max_weight={max_weight!r}; "
+            "the defaults are 1, 10 and 1e12."
         )
     x = vector(x0)
-    t = 1.0
     while weight <= max_weight:
-        rho = weight
-
-        def cost(v: Vector, rho: float = rho) -> float:
-            return f(v) + rho * violation(v)
-
-        def slope(v: Vector, rho: float = rho) -> Vector:
-            return grad(v) + rho * violation_grad(v)
-
+        violation, prox = _weighted(project, weight)
         fit = run(
-            fista(cost, slope, x, step=Backtracking(initial=t)),
-            certify=lambda v, slope=slope: norm(slope(v)),  # type: ignore[misc]
+            fista(f, grad, x, prox, violation),
+            certify=lambda v, prox=prox: prox_residual(grad, prox, v),  # type: ignore[misc]
             tol=inner_tol * max(1.0, norm(grad(x))),
             max_iter=inner_iter,
         )
-        if fit.x is not None:
-            x = fit.x
-            t = fit.trace.steps[-1]
-        yield Iterate(x, f(x), math.sqrt(2.0 * violation(x)), 1.0 / rho)
+        x = x if fit.x is None else fit.x
+        yield Iterate(x, f(x), norm(x - project(x)), 1.0 / weight)
         weight *= growth
+
+
+def _weighted(project: Projection, weight: float) -> tuple[Objective, Prox]:
+    """weight x violation, and its proximal operator."""
+    violation, _ = squared_distance(project)
+
+    def value(x: Vector) -> float:
+        return weight * violation(x)
+
+    def prox(v: Vector, t: float) -> Vector:
+        return (v + t * weight * project(v)) / (1.0 + t * weight)
+
+    return value, prox
