@@ -60,14 +60,14 @@ class Certified(BaseEstimator):
         )
         if not self.certificate_.ok:
             message = self.certificate_.failure_message() + "\n  " + self._remedy()
-            warnings.warn(message, CertificateWarning, stacklevel=3)
+            warnings.warn(message, CertificateWarning, stacklevel=4)  # past fit and its wrapper
         return self
 
     def _remedy(self) -> str:
         """What to try when a claim fails; part of the warning."""
         return (
-            "Objective did not converge to tol: increase max_iter, raise tol, or scale the "
-            "features (for instance with StandardScaler)."
+            "Objective did not converge. You might want to increase the number of iterations "
+            "(max_iter), raise tol, or scale the features (for instance with StandardScaler)."
         )
 
     def _recertify(self, X: Any, y: Any, sample_weight: Any) -> Certificate:

@@ -131,6 +131,11 @@ class Claim:
         """A claim that was not checked, with the reason and what would decide it."""
         return cls(name, why, kind, math.nan, math.nan, Status.UNDECIDED, source)
 
+    @property
+    def relation(self) -> str:
+        """How the observed number compares with the bound, for printing."""
+        return "<=" if self.status is Status.HOLDS else ">"
+
     def __eq__(self, other: object) -> bool:
         """Equal fields, an undecided claim's NaN counting as equal to itself."""
         return isinstance(other, Claim) and self.to_dict() == other.to_dict()
@@ -238,7 +243,7 @@ class Certificate:
             lines.append(f"  {_MARKS[c.status]} {c.kind.name:<11} {c.name}: {c.statement}")
             if c.status is not Status.UNDECIDED:
                 source = f"  [{c.source}]" if c.source else ""
-                lines.append(f"    observed {c.observed:.3e} <= {c.bound:.3e}{source}")
+                lines.append(f"    observed {c.observed:.3e} {c.relation} {c.bound:.3e}{source}")
         return "\n".join(lines + [f"  {line}" for line in self._footer()])
 
     def _footer(self) -> list[str]:
@@ -267,15 +272,21 @@ class Certificate:
         return table
 
     def _repr_html_(self) -> str:
-        cell = 'style="text-align:left;padding:2px 8px;vertical-align:top"'
+        cell = "text-align:left;padding:2px 8px;vertical-align:top"
+        styles = [f"{cell};white-space:nowrap"] * 5
+        styles[2] = cell  # only the statement may wrap
         rows = []
         for c in self.claims:
             decided = c.status is not Status.UNDECIDED
-            number = f"{c.observed:.2e} ≤ {c.bound:.2e}" if decided else ""
+            number = html.escape(f"{c.observed:.2e} {c.relation} {c.bound:.2e}") if decided else ""
             mark = f'<b style="color:{_HEX[c.status]}">{_MARKS[c.status]} {c.status.value}</b>'
             what = f"<b>{html.escape(c.name)}</b><br>{html.escape(c.statement)}"
             cells = (mark, c.kind.value, what, f"<code>{number}</code>", html.escape(c.source))
-            rows.append("<tr>" + "".join(f"<td {cell}>{text}</td>" for text in cells) + "</tr>")
+            row = [
+                f'<td style="{style}">{text}</td>'
+                for style, text in zip(styles, cells, strict=True)
+            ]
+            rows.append("<tr>" + "".join(row) + "</tr>")
         head = f"Certificate of {html.escape(self.about)}" if self.about else "Certificate"
         foot = html.escape("; ".join(self._footer()))
         return (

@@ -190,8 +190,8 @@ def null_value(loss: Loss, y: Array, weights: Array, *, fit_intercept: bool) -> 
     """P(0): the objective at w = 0 with the best intercept, the yardstick of ``tol``."""
     y, s = np.asarray(y, dtype=np.float64), weights
     if isinstance(loss, Softmax):  # only the class totals matter
-        s = np.bincount(y.astype(np.intp), weights=weights)
-        s = s[s > 0]
+        totals = np.bincount(y.astype(np.intp), weights=weights).astype(np.float64)
+        s = totals[totals > 0]
         y = np.arange(len(s), dtype=np.float64)
     elif isinstance(loss, MarginLoss):
         s = np.array([weights[y < 0].sum(), weights[y > 0].sum()])
@@ -328,7 +328,7 @@ def _newton_correction(
     center = design.mean(sh) if free and sh.sum() > 0 else np.zeros(design.shape[1])
     rhs = design.tdot(st) - (design.mean(s) * st.sum() if free else 0.0)
     gram = design.gram(sh, center if free else None)
-    d: Array = np.linalg.lstsq(gram, rhs, rcond=1e-14)[0]
+    d = np.asarray(np.linalg.lstsq(gram, rhs, rcond=1e-14)[0], dtype=np.float64)
     return h * (design.dot(d) - float(center @ d))
 
 
@@ -348,7 +348,7 @@ def _newton_correction_softmax(st: Array, design: Design, p: Array, s: Array, fr
                 block[-1, -1] = weight.sum()
             hessian[k, :, m, :] = hessian[m, :, k, :] = block if k == m else -block
     size = classes * columns
-    solution: Array = np.linalg.lstsq(hessian.reshape(size, size), rhs.T.ravel(), rcond=1e-14)[0]
-    d: Array = solution.reshape(classes, columns).T
+    solution = np.linalg.lstsq(hessian.reshape(size, size), rhs.T.ravel(), rcond=1e-14)[0]
+    d = solution.astype(np.float64).reshape(classes, columns).T
     moved = design.dot(d[: design.shape[1]]) + (d[-1] if free else 0.0)
     return p * (moved - (p * moved).sum(axis=1, keepdims=True))

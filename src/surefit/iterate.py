@@ -56,6 +56,7 @@ class Stop(Enum):
     """Why a run ended (OPT-19). The text completes "ended because ..."."""
 
     CERTIFIED = "its certificate held"
+    ESTIMATED = "the solver's own estimate of the gap passed the tolerance"
     FINISHED = "the solver finished: no further step changes the point"
     FLAT = "the training error is flat"
     VALIDATION = "the validation error is no longer falling"
@@ -106,14 +107,14 @@ class Fit:
     x: Any
     n_iter: int
     stop: Stop
-    observed: float  # what the certificate observed at the end (NaN: no certificate given)
+    observed: float  # what the certificate observed at the end; without one, the solver's estimate
     value: float
     trace: Trace
 
     @property
     def converged(self) -> bool:
-        """True when the certificate held, and only then."""
-        return self.stop is Stop.CERTIFIED
+        """True when the certificate held or, where none was given, the solver's estimate passed."""
+        return self.stop in (Stop.CERTIFIED, Stop.ESTIMATED)
 
 
 def run(
@@ -138,7 +139,8 @@ def run(
     steps : iterator of Iterate
         The solver.
     certify : callable, optional
-        Maps a point to the quantity that must be at most ``tol``.
+        Maps a point to the quantity that must be at most ``tol``. Without it the solver's own
+        estimate is compared with ``tol``, and the outcome is said to be estimated.
     tol : float
         Absolute bound on what ``certify`` observes.
     max_iter : int
@@ -183,6 +185,11 @@ def run(
                 observed, observed_at = float(certify(last.x)), asked
                 if observed <= tol:
                     stop = Stop.CERTIFIED
+                    break
+            if certify is None:
+                observed = last.estimate
+                if observed <= tol:
+                    stop = Stop.ESTIMATED
                     break
             if callback is not None and callback(n_iter, last):
                 stop = Stop.CALLBACK

@@ -1,7 +1,7 @@
 """Several classes from two: one-vs-rest and one-vs-one, around any margin classifier.
 
-A margin classifier is one whose ``decision_function`` is positive for its second class. The certificate
-of the whole collects the certificates of its parts.
+A margin classifier is one whose ``decision_function`` is positive for its second class. The claims of a
+whole are those of its parts.
 """
 
 from __future__ import annotations
@@ -49,12 +49,8 @@ class _Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Handed to the fits; ``estimator`` must take it.
+        X, y, sample_weight : array-like
+            Training rows (dense or sparse), labels, and weights, which ``estimator`` must then take.
 
         Returns
         -------
@@ -82,8 +78,7 @@ class _Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of the highest ``decision_function``; of several, the first in ``classes_``."""
         scores = self.decision_function(X)
-        index = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[index]
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
 
     def _scores(self, X: Any) -> Array:
         """The margins of all parts, one column each."""
@@ -97,9 +92,8 @@ class _Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
             yield name, X if rows.all() else X[rows], positive[rows].astype(np.int64), weights
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
-        checked = self._validate(X, y, sample_weight, reset=reset, accept_sparse="csr")
-        check_classification_targets(checked[1])
-        return checked
+        check_classification_targets(y)
+        return self._validate(X, y, sample_weight, reset=reset, accept_sparse="csr")
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         """The claims of the parts, each under the name of its problem."""

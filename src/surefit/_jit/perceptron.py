@@ -36,7 +36,7 @@ _CSR = (_reads(float64, 1), _reads(uint32, 1), _reads(int64, 1))  # data, indice
 
 
 @njit(fastmath=_FAST, nogil=True)
-def _norms(v, scale):  # type: ignore[no-untyped-def]
+def _norms(v, scale):
     """Squared L2 norm and L1 norm of ``scale * v``."""
     square, absolute = 0.0, 0.0
     for j in range(v.shape[0]):
@@ -46,7 +46,7 @@ def _norms(v, scale):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _truncate(v, received, j, owed, scale):  # type: ignore[no-untyped-def]
+def _truncate(v, received, j, owed, scale):
     """Pay weight ``j``'s share of the L1 penalty: move it towards 0, not past it.
 
     ``owed`` is what each weight should have paid so far; ``received[j]`` is minus what a positive
@@ -61,7 +61,7 @@ def _truncate(v, received, j, owed, scale):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _pay(v, received, where, owed, scale):  # type: ignore[no-untyped-def]
+def _pay(v, received, where, owed, scale):
     """:func:`_truncate` at the given places; how much the two norms of ``scale * v`` fall."""
     less, fewer = 0.0, 0.0
     for j in where:
@@ -73,7 +73,7 @@ def _pay(v, received, where, owed, scale):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, fastmath=_FAST)
-def _add(v, x, where, factor, with_norms):  # type: ignore[no-untyped-def]
+def _add(v, x, where, factor, with_norms):
     """``v[where] += factor * x``; how much the two norms of ``v`` fall, if they are wanted."""
     less, fewer = 0.0, 0.0
     if not with_norms:
@@ -96,9 +96,7 @@ def _add(v, x, where, factor, with_norms):  # type: ignore[no-untyped-def]
     fastmath=_FAST,
     error_model="numpy",
 )
-def epochs_dense(  # type: ignore[no-untyped-def]
-    X, y, step, orders, w, received, scalars, fit_intercept, decay, l2, l1
-):
+def epochs_dense(X, y, step, orders, w, received, scalars, fit_intercept, decay, l2, l1):
     """Advance ``w``, ``received`` and ``scalars`` in place, one epoch per row of ``orders``.
 
     ``scalars`` is (b, L1 penalty owed so far, learning rate); ``step[i]`` is the learning rate times
@@ -152,7 +150,7 @@ def epochs_dense(  # type: ignore[no-untyped-def]
     fastmath=_FAST,
     error_model="numpy",
 )
-def epochs_csr(  # type: ignore[no-untyped-def]
+def epochs_csr(
     data, indices, indptr, y, step, orders, w, received, scalars, fit_intercept, decay, l2, l1
 ):
     """:func:`epochs_dense` on compressed rows: a visit costs its non-zeros, not the dimension.
@@ -207,7 +205,7 @@ def epochs_csr(  # type: ignore[no-untyped-def]
 
 
 @njit((int64, uint32), cache=True, nogil=True)
-def shuffle_positions(n, seed):  # type: ignore[no-untyped-def]
+def shuffle_positions(n, seed):
     """A Fisher-Yates permutation of ``range(n)``, driven by Marsaglia's 32-bit xorshift.
 
     The generator, the draw and the seed are those of scikit-learn's stochastic solvers, so that the

@@ -46,11 +46,18 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
         )
         return X, np.asarray(y, dtype=np.float64), sample_weight
 
-    def _store(self, coef: Array, intercept: Array, y: Array, dtype: Any) -> None:
-        """Public attributes from (p, T) coefficients: scikit-learn's shapes, X's precision."""
+    def _store(
+        self, coef: Array, intercept: Array, y: Array, dtype: Any, *, flat: bool = False
+    ) -> None:
+        """Public attributes from (p, T) coefficients: scikit-learn's shapes, X's precision.
+
+        With ``flat``, a target of shape (n, 1) gives ``coef_`` of shape (p,), as in Ridge and Lasso.
+        """
         check_solution(coef, intercept)
         if y.ndim == 1:
             coef, intercept = coef[:, 0], intercept[0]
+        elif flat and y.shape[1] == 1:
+            coef = coef[:, 0]
         self.coef_ = np.ascontiguousarray(coef.T, dtype=dtype)
         self.intercept_ = np.asarray(intercept, dtype=dtype)[()] if self.fit_intercept else 0.0
 

@@ -180,11 +180,9 @@ class ElasticNet(LinearRegressor):
                        self.max_iter)
             )  # fmt: skip
             intercept[k] = data.y_mean - float(data.mean @ coef[:, k])
-        self._store(coef, intercept, y, X.dtype)
+        self._store(coef, intercept, y, X.dtype, flat=True)
         gaps = np.array([fit.observed for fit in fits], dtype=X.dtype)
         single = len(fits) == 1
-        if single and self.coef_.ndim == 2:
-            self.coef_, self.intercept_ = self.coef_[0], np.atleast_1d(self.intercept_)
         self.n_iter_ = fits[0].n_iter if single else [fit.n_iter for fit in fits]
         self.dual_gap_ = gaps[0] if single else gaps
         return self._seal(X, y, sample_weight, fits[-1].stop.value)
@@ -431,15 +429,16 @@ def _requested_alphas(n_alphas: Any, alphas: Any) -> Any:
     grid = 100
     if not isinstance(n_alphas, str):
         warnings.warn(
-            "'n_alphas' was deprecated in scikit-learn 1.9 and will be removed in 1.11. 'alphas' now accepts "
-            "an integer value which removes the need to pass 'n_alphas'.",
+            "'n_alphas' was deprecated in 1.9 and will be removed in 1.11 (of scikit-learn): pass the "
+            "number as 'alphas' instead.",
             FutureWarning,
             stacklevel=3,
         )
         grid = int(n_alphas)
     if alphas is None:
         warnings.warn(
-            "'alphas=None' is deprecated and will be removed in 1.11: set 'alphas=100' instead.",
+            "'alphas=None' is deprecated and will be removed in 1.11 (of scikit-learn): pass 'alphas=100' "
+            "instead.",
             FutureWarning,
             stacklevel=3,
         )
@@ -489,17 +488,7 @@ def _solve(
         rng=rng,
         budget=budget,
     )
-    latest = math.inf
-
-    def noted(steps: Any) -> Any:
-        nonlocal latest
-        for iterate in steps:
-            latest = iterate.estimate
-            yield iterate
-
-    return run(
-        noted(steps), lambda _: latest, tol=max(tol, _FLOOR) * null, max_iter=budget, every=1
-    )
+    return run(steps, tol=max(tol, _FLOOR) * null, max_iter=budget)
 
 
 def _generator(selection: str, random_state: Any) -> np.random.Generator | None:
@@ -510,15 +499,19 @@ def _generator(selection: str, random_state: Any) -> np.random.Generator | None:
 
 def _warn_path(alpha: float, fit: Fit, bound: float) -> None:
     warnings.warn(
-        f"Objective did not converge at alpha={alpha:.3g}: duality gap {fit.observed:.3e}, needed "
-        f"{bound:.3e}; ended because {fit.stop.value}. Increase max_iter, raise tol, or scale the features.",
+        f"Objective did not converge. You might want to increase the number of iterations (max_iter), "
+        f"raise tol, or scale the features. alpha={alpha:.3g}: duality gap {fit.observed:.3e}, needed "
+        f"{bound:.3e}; ended because {fit.stop.value}.",
         CertificateWarning,
         stacklevel=4,
     )
 
 
 def check_gram(precompute: Any, X: Any, s: Array, fit_intercept: bool) -> None:
-    """A given Gram matrix must be that of the (centred, weighted) X: three entries are compared."""
+    """A given Gram matrix must be that of the (centred, weighted) X: three entries are compared.
+
+    That of an X that still has to be centred is of no use: a warning says so, as in scikit-learn.
+    """
     if isinstance(precompute, (bool, np.bool_)):
         return
     gram = np.asarray(precompute, dtype=np.float64)
@@ -529,6 +522,13 @@ def check_gram(precompute: Any, X: Any, s: Array, fit_intercept: bool) -> None:
         )
     design = as_design(X)
     mean = design.mean(s) if fit_intercept else np.zeros(p)
+    if not np.allclose(mean, 0.0):
+        warnings.warn(
+            "Gram matrix was provided but X was centered to fit intercept: recomputing Gram matrix. "
+            "Centre X first, or pass precompute=False.",
+            stacklevel=3,
+        )
+        return
     for i, j in {(0, 0), (p // 2, p - 1), (p - 1, 0)}:
         pair = X[:, [i, j]].toarray() if sp.issparse(X) else np.asarray(X)[:, [i, j]]
         pair = pair.astype(np.float64) - mean[[i, j]]

@@ -286,25 +286,18 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
         free: bool,
         null: float,
     ) -> Fit:
-        """Newton steps until the gap (without a penalty: the decrement) passes."""
+        """Newton steps until the gap passes; without a penalty, the solver's own estimate of it."""
         design = as_design(X)
-        latest = [math.inf, math.inf]
 
-        def noted(steps: Any) -> Any:
-            for iterate in steps:
-                latest[:] = iterate.value, iterate.estimate
-                yield iterate
-
-        def observed(x: tuple[Array, Array]) -> float:
-            if isinstance(penalty, NoPenalty):  # losses are >= 0, so the value itself is a gap too
-                return min(latest)
+        def gap(x: tuple[Array, Array]) -> float:
             return duality_gap(
                 design, y, x[0], x[1], loss, penalty, weights=s, fit_intercept=free
             ).gap
 
         return run(
-            noted(steps), observed, tol=min(self.tol, _TIGHT) * null, max_iter=max(self.max_iter, 1),
-            every=1, verbose=int(self.verbose), name=type(self).__name__,
+            steps, None if isinstance(penalty, NoPenalty) else gap,
+            tol=min(self.tol, _TIGHT) * null, max_iter=max(self.max_iter, 1),
+            verbose=int(self.verbose), name=type(self).__name__,
         )  # fmt: skip
 
     def _intercept_scaling(self) -> float | None:
@@ -317,7 +310,8 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         loss, codes, s = self._problem(y, sample_weight)
         penalty, scaling = self._penalty(), self._intercept_scaling()
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        coef: Any = self.coef_
+        coef = coef.toarray() if sp.issparse(coef) else coef
         binary = len(self.classes_) == 2
         w, b = (coef[0], self.intercept_[0]) if binary else (coef.T, self.intercept_)
         if not isinstance(penalty, NoPenalty) or full:

@@ -15,7 +15,7 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_array, check_random_state, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
@@ -51,10 +51,10 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
     claim.
 
     **Certificate**, one set of claims for each binary problem. *training mistakes*: how many rows the
-    model has wrong, counted again; when none, the margin. *mistake bound*: the mistakes of the run
-    against :math:`C^2/\gamma^2`, with the margin of the fitted hyperplane (any separating hyperplane
-    gives a valid bound) or, in full, of the best one. *separability*, where the model does not separate
-    the rows: in full, another hyperplane that does, or Farkas weights
+    model has wrong, and *margin*: how close the closest row is, both computed again. *mistake bound*:
+    the mistakes of the run against :math:`C^2/\gamma^2`, with the margin of the fitted hyperplane (any
+    separating hyperplane gives a valid bound) or, in full, of the best one. *separability*, where the
+    model does not separate the rows: in full, another hyperplane that does, or Farkas weights
     :math:`\lambda \ge 0, \sum\lambda_i = 1, \sum_i\lambda_i y_i(x_i, 1) = 0`, which prove that none
     does. With a penalty: the *penalised objective* and the *weight norm*.
 
@@ -112,6 +112,8 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         Updates made along the run.
     training_mistakes_ : ndarray of int, one for each binary problem
         Rows that the fitted model has wrong.
+    margin_ : ndarray, one for each binary problem
+        :math:`\min_i y_i(\langle x_i, w\rangle + b) / \|(w, b)\|`; positive when the rows are separated.
     objective_ : ndarray, one for each binary problem
         Mean perceptron loss plus penalty of the fitted model.
     class_weight_ : ndarray of shape (n_classes,)
@@ -124,8 +126,9 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
     Notes
     -----
     On dense data the fit is scikit-learn's, order of rows included, and stops earlier when an epoch
-    passes without mistakes (nothing would change any more). On sparse data it is the dense one:
-    scikit-learn moves the intercept a hundred times more slowly there.
+    passes without mistakes (nothing would change any more). On sparse data it is the dense one, where
+    scikit-learn moves the intercept a hundred times more slowly; with both penalties at once the two
+    agree only as far as it does not matter in which order a weight is scaled and truncated.
 
     References
     ----------
@@ -367,6 +370,8 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         W, b = self._hyperplanes()
         margins = np.stack([plan.signs for plan in plans], axis=1) * (X @ W.T + b)
         self.training_mistakes_ = np.sum(~(margins > 0), axis=0)
+        lengths = np.hypot(np.linalg.norm(W, axis=1), b)
+        self.margin_ = margins.min(axis=0) / np.where(lengths > 0, lengths, 1.0)
         l1, l2 = self._penalty_strengths()
         self.objective_ = np.array(
             [_objective(margins[:, k], plan.weights, W[k], l1, l2) for k, plan in enumerate(plans)]
@@ -464,6 +469,7 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         for k, audit in enumerate(self._audits(X, y, sample_weight)):
             name = "" if len(self.classes_) == 2 else f"class {self.classes_[k]}: "
             claims.append(audit.mistakes_claim(name, int(self.training_mistakes_[k])))
+            claims.append(audit.margin_claim(name, float(self.margin_[k])))
             if self.penalty is not None:
                 claims.append(audit.objective_claim(name, float(self.objective_[k])))
                 claims += self._norm_claims(name, audit)
@@ -492,23 +498,20 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         title, kind, source = f"{name}mistake bound", Kind.BOUND, "PER-3"
         obstacle = self._obstacle(audit)
         if obstacle:
-            return Claim.undecided(
-                title, f"the bound is about plain runs from 0: {obstacle}", kind, source
-            )
-        margin, whose = (
-            audit.safe_margin(audit.margin),
-            "the fitted hyperplane; a better one tightens it",
-        )
-        if best is not None and audit.safe_margin(best.margin) > margin:
-            margin, whose = audit.safe_margin(best.margin), "the widest margin found"
-        radius = float(audit.norms.max(initial=0.0)) ** 2 * (1 + audit.rounding)
+            why = f"the bound is about plain runs from 0: {obstacle}"
+            return Claim.undecided(title, why, kind, source)
+        margin, whose = audit.margin, "the fitted hyperplane; a better one tightens it"
+        if best is not None and best.margin > margin:
+            margin, whose = best.margin, "the widest margin found"
+        margin = audit.safe_margin(margin)
+        radius = float(audit.norms.max(initial=0.0))
         if not margin > 0 or not np.isfinite(radius):
             hint = "" if full else "; certify='full' or surefit.verify looks for one"
             why = f"{mistakes} mistakes, and no separating hyperplane is at hand{hint}"
             return Claim.undecided(title, why, kind, source)
-        bound = radius / margin**2
+        bound = (radius / margin) ** 2 * (1 + audit.rounding)
         statement = (
-            f"{mistakes} mistakes were made, and C²/γ² = {radius:.4g}/{margin:.4g}² = {bound:.4g} "
+            f"{mistakes} mistakes were made, and C²/γ² = {radius**2:.4g}/{margin:.4g}² = {bound:.4g} "
             f"allows no more (γ of {whose})"
         )
         return Claim.check(title, statement, kind, mistakes, bound, source)
@@ -521,6 +524,8 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
             return "this one started elsewhere or continues on other rows"
         if audit.weights.size and np.ptp(audit.weights) > 0:
             return "this one has sample or class weights"
+        if audit.b != 0 and not self.fit_intercept:
+            return "this one has an intercept that was not learned"
         return ""
 
     def _norm_claims(self, name: str, audit: _Audit) -> list[Claim]:
@@ -586,13 +591,19 @@ def separate(X: Any, y: Any, *, fit_intercept: bool = True) -> Separation:
     >>> X = [[0, 0], [1, 0], [0, 1], [1, 1]]
     >>> round(separate(X, [-1, 1, 1, 1]).margin, 6)  # OR
     0.333333
-    >>> separate(X, [-1, 1, 1, -1]).farkas.tolist()  # XOR
+    >>> separate(X, [-1, 1, 1, -1]).farkas.round(12).tolist()  # XOR
     [0.25, 0.25, 0.25, 0.25]
     """
-    rows = X.toarray() if sp.issparse(X) else np.asarray(X)
+    rows = check_array(X, accept_sparse=True, dtype=np.float64)
+    rows = rows.toarray() if sp.issparse(rows) else rows
     signs = np.asarray(y, dtype=np.float64)
+    if signs.shape != (len(rows),) or not np.isin(signs, (-1.0, 1.0)).all():
+        raise ValueError(
+            f"y must hold a label -1 or +1 for each of the {len(rows)} rows of X, got shape "
+            f"{signs.shape} and labels {np.unique(signs)[:4].tolist()}; use np.where(y == c, 1, -1)."
+        )
     points = np.column_stack([rows, np.ones(len(rows))]) if fit_intercept else rows
-    Z = signs[:, None] * points.astype(np.float64)
+    Z = signs[:, None] * points
     scale = float(np.abs(Z).max(initial=0.0)) or 1.0
     stacked = np.vstack([Z.T / scale, np.ones(len(Z))])
     target = np.zeros(len(stacked))
@@ -639,12 +650,13 @@ class _Audit:
         weights: Array,
         penalty: tuple[float, float],
     ) -> None:
-        self.w, self.signs, self.norms, self.weights = w, signs, norms, weights
+        self.w, self.b, self.signs, self.norms, self.weights = w, b, signs, norms, weights
         self.margins = signs * scores
-        self.rounding = 2.0 * (len(w) + 4) * _EPS  # relative error of a sum of d + 1 products
         self.wrong = int(np.sum(~(self.margins > 0)))
+        self.rounding = 2.0 * (len(w) + 4) * _EPS  # relative error of a sum of d + 1 products
         length = float(np.hypot(np.linalg.norm(w), b))
-        self.slack = self.rounding * norms * length  # bounds the error of each score
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.slack = self.rounding * norms * length  # bounds the error of each score
         self.margin = float(self.margins.min(initial=np.inf)) / length if length > 0 else 0.0
         self.objective = _objective(self.margins, weights, w, *penalty)
 
@@ -654,15 +666,10 @@ class _Audit:
 
     def mistakes_claim(self, name: str, recorded: int) -> Claim:
         """How many rows are wrong, against the number that the fit reported."""
-        n = len(self.margins)
-        if self.wrong:
-            statement = f"{self.wrong} of {n} rows are on the wrong side of, or on, the hyperplane"
-        else:
-            statement = (
-                f"all {n} rows are on their side, {self.margin:.4g} or more from the hyperplane "
-                "in the space of (x, 1)"
-            )
-        statement += "; no optimality claim"
+        statement = (
+            f"{self.wrong} of {len(self.margins)} rows are on the wrong side of, or on, the "
+            "hyperplane; no optimality claim"
+        )
         close = int(np.sum(~(self.margins > 0) & (self.margins > -self.slack)))
         return Claim.check(
             f"{name}training mistakes",
@@ -672,6 +679,20 @@ class _Audit:
             recorded,
             "PER-1",
             floor=recorded + close if self.wrong > recorded else 0.0,
+        )
+
+    def margin_claim(self, name: str, recorded: float) -> Claim:
+        """The margin, against the one that the fit reported: it moves with every coefficient."""
+        if self.wrong:
+            statement = f"not separated by this model: the margin is {self.margin:.4g}"
+        else:
+            statement = (
+                f"separated: every row is {self.margin:.4g} or more from the hyperplane, in the "
+                "space of (x, 1)"
+            )
+        error = 2.0 * self.rounding * float(self.norms.max(initial=0.0))
+        return Claim.check(
+            f"{name}margin", statement, Kind.EXACT, abs(self.margin - recorded), error, "PER-3"
         )
 
     def objective_claim(self, name: str, recorded: float) -> Claim:
@@ -685,8 +706,8 @@ class _Audit:
             f"{name}penalised objective",
             statement,
             Kind.EXACT,
-            self.objective,
-            recorded + error,
+            abs(self.objective - recorded),
+            error,
             "PER-5",
         )
 
@@ -695,7 +716,7 @@ class _Audit:
         title, kind, source = f"{name}separability", Kind.EXACT, "PER-6"
         if best is None:
             why = "not separated by this model; " + (
-                "the hard-margin problem is too large to settle whether any hyperplane does"
+                "the hard-margin problem was too large to settle whether any hyperplane does"
                 if full
                 else "certify='full' or surefit.verify settles whether any hyperplane does"
             )

@@ -23,6 +23,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -73,10 +74,12 @@ class Ridge(LinearRegressor):
     ----------
     coef_ : array of shape (n_features,) or (n_targets, n_features)
     intercept_ : float or array of shape (n_targets,)
-    n_iter_ : None, or array of shape (n_targets,)
-        Sweeps used, with ``positive=True``.
+    n_iter_ : array of shape (n_targets,)
+        Sweeps used, with ``positive=True``; a factorisation counts as one.
     solver_ : str
-        The method that was used: "direct" or "coordinate".
+        The solver asked for; for "auto", the name that scikit-learn would choose.
+    method_ : str
+        What served it: "direct" or "coordinate".
     certificate_ : Certificate
 
     Examples
@@ -139,14 +142,15 @@ class Ridge(LinearRegressor):
         alpha = self._alphas(y)
         rows, Y, s = kept_rows(X, y, sample_weight)
         self.n_iter_ = np.ones(Y.shape[1], dtype=np.int64)
+        self.solver_ = _solver_name(self.solver, self.positive, rows)
         if self.positive:
-            self.solver_, stopped = "coordinate", "the sweeps converged"
+            self.method_, stopped = "coordinate", "the sweeps converged"
             coef, intercept, self.n_iter_ = self._fit_positive(rows, Y, s, alpha)
         else:
-            self.solver_, stopped = "direct", "the factorisation finished"
+            self.method_, stopped = "direct", "the factorisation finished"
             design = as_design(rows)
             coef, intercept, *_ = ridge(design, Y, s, alpha, fit_intercept=self.fit_intercept)
-        self._store(coef, intercept, y, X.dtype)
+        self._store(coef, intercept, y, X.dtype, flat=True)
         return self._seal(X, y, sample_weight, stopped)
 
     def _alphas(self, y: Array) -> Array:
@@ -154,8 +158,8 @@ class Ridge(LinearRegressor):
         alpha = np.asarray(self.alpha, dtype=np.float64).ravel()
         if alpha.size not in (1, targets):
             raise ValueError(
-                "Number of targets and number of penalties do not correspond: alpha has "
-                f"{alpha.size} values for {targets} targets. Give one value, or one per target."
+                "Number of targets and number of penalties do not correspond: "
+                f"{alpha.size} != {targets}. Give one alpha, or one per target."
             )
         if not (np.isfinite(alpha).all() and (alpha >= 0).all()):
             raise ValueError(f"alpha must be non-negative and finite, got {self.alpha!r}.")
@@ -172,7 +176,7 @@ class Ridge(LinearRegressor):
             data = ElasticNetData.prepare(X, Y[:, k], s, fit_intercept=self.fit_intercept)
             steps = elastic_net(data, 0.0, a, coef[:, k], positive=True, budget=budget)
             null = 0.5 * float(s @ (Y[:, k] - data.y_mean) ** 2)
-            sweeps[k] = run(steps, tol=1e-15 * null, certify=lambda _: 0.0, max_iter=budget).n_iter
+            sweeps[k] = run(steps, tol=1e-15 * null, max_iter=budget).n_iter
             intercept[k] = data.y_mean - float(data.mean @ coef[:, k])
         return coef, intercept, sweeps
 
@@ -223,9 +227,17 @@ def _check_solver(solver: str, positive: bool) -> None:
         raise ValueError("'lbfgs' solver can be used only when positive=True; use solver='auto'.")
     if positive and solver not in ("auto", "lbfgs"):
         raise ValueError(
-            f"solver='{solver}' does not support positive fitting; set solver to 'auto' or "
-            "'lbfgs', or set positive=False."
+            f"solver='{solver}' does not support positive fitting: only 'lbfgs' solver can be used "
+            "with positive=True. Set solver to 'auto' or 'lbfgs', or set positive=False."
         )
+
+
+def _solver_name(solver: str, positive: bool, X: Any) -> str:
+    if solver != "auto":
+        return solver
+    if positive:
+        return "lbfgs"
+    return "sparse_cg" if sp.issparse(X) else "cholesky"
 
 
 def ridge_regression(
@@ -246,8 +258,14 @@ def ridge_regression(
 ) -> Any:
     """The coefficients of :class:`Ridge` as a function, with scikit-learn's signature.
 
-    Without ``return_intercept`` no intercept is fitted, as in scikit-learn.
+    Without ``return_intercept`` no intercept is fitted, as in scikit-learn; it asks for solver "auto" or
+    "sag", while :class:`Ridge` fits an intercept with every solver.
     """
+    if return_intercept and solver not in ("auto", "sag"):
+        raise ValueError(
+            "In Ridge, only 'sag' solver can directly fit the intercept. Change solver to 'sag' or "
+            f"'auto' (got '{solver}'), set return_intercept=False, or fit surefit.linear_model.Ridge."
+        )
     model = Ridge(
         alpha,
         fit_intercept=return_intercept,

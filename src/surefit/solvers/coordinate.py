@@ -66,7 +66,7 @@ class ElasticNetData(NamedTuple):
                 columns = X[:, start : start + width] - mean[start : start + width]
                 norm2[start : start + width] = s @ (columns * columns)
             # a constant column: its centred values are rounding, not signal
-            norm2[norm2 <= (4e-16 * mean) ** 2 * s.sum()] = 0.0
+            norm2[np.sqrt(norm2) <= 4e-16 * np.abs(mean) * math.sqrt(s.sum())] = 0.0
         y_mean = float(s @ y / s.sum()) if fit_intercept else 0.0
         return cls(X, np.ascontiguousarray(y, dtype=np.float64), s, mean, y_mean, norm2)
 
@@ -115,7 +115,7 @@ def elastic_net(
         np.maximum(w, 0.0, out=w)
     w[data.norm2 == 0.0] = 0.0
     p = len(w)
-    used, last, size = 0, 0, min(p, max(10, 2 * np.count_nonzero(w)))
+    used, last, size = 0, 0, min(p, max(10, 2 * int(np.count_nonzero(w))))
     best, stalls = math.inf, 0
     while True:
         u = data.weighted_residual(w)
@@ -167,6 +167,9 @@ def _kernel(data: ElasticNetData) -> Any:
     from .._jit.coordinate import epochs_dense, epochs_sparse
 
     X, s, mean, norm2 = data.X, data.s, data.mean, data.norm2
+    if not sp.issparse(X) and X.flags.c_contiguous:
+        # one row or one column is in C and in Fortran order; numba sees only C, which has no kernel
+        X, mean = sp.csc_array(X - mean), np.zeros_like(mean)
     if sp.issparse(X):
         return lambda w, u, shift, ws, l1, l2, positive: epochs_sparse(
             X.data, X.indices, X.indptr, s, mean, norm2, w, u, shift, ws, l1, l2, positive, 1
@@ -239,7 +242,7 @@ def _working_set(w: Array, violation: Array, size: int) -> tuple[NDArray[np.int6
     p = len(w)
     if p <= _SMALL:
         return np.arange(p), p
-    support = np.count_nonzero(w)
+    support = int(np.count_nonzero(w))
     size = min(p, max(size, 2 * support))
     score = np.where(w != 0.0, np.inf, violation)
     chosen = np.argpartition(-score, size - 1)[:size] if size < p else np.arange(p)

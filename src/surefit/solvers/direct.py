@@ -7,8 +7,8 @@ diagonal, factorised (Cholesky), and the solution is refined once with the true 
 it as accurate as an orthogonal method as long as cond(X)^2 is below 1/eps. A condition estimate decides:
 beyond it, an orthogonal factorisation of the data matrix itself is used (QR with Bjorck's refinement in
 extended precision when the problem is small, an SVD when the rank is deficient, which gives the solution of
-minimum norm). Where that costs next to nothing it is used at once, for the digits it gains. Dense rows are
-centred before they are multiplied, so that large column means cost no digits either.
+minimum norm). A small problem is handed to it much earlier, for the digits it gains. Dense rows are centred
+before they are multiplied, so that large column means cost no digits either.
 
 References
 ----------
@@ -31,10 +31,11 @@ __all__ = ["LinearSolution", "least_squares", "ridge"]
 
 Array = NDArray[np.float64]
 _TRUST = 1e-9  # reciprocal condition of the scaled Gram matrix below which it is not trusted
+_TRUST_SMALL = 1e-3  # the same where the orthogonal way takes about a millisecond,
+_SMALL = 1 << 19  # that is, with n p^2 up to this
 _GRAM_COLUMNS = 5000  # most columns (or rows) for a dense Gram matrix of a sparse problem
 _DENSE_ENTRIES = 1 << 27  # a sparse matrix with fewer entries than this (1 GiB) may be made dense
 _EXTENDED = 1 << 22  # entries up to which refinement in extended precision is cheap
-_SMALL = 1 << 20  # n p^2 up to which the orthogonal way takes about a millisecond
 
 
 class LinearSolution(NamedTuple):
@@ -60,7 +61,7 @@ def least_squares(X: Design, Y: Array, s: Array, *, fit_intercept: bool) -> Line
     """
     n, p = X.shape
     mean, y_mean = _means(X, Y, s, fit_intercept)
-    if p <= n and n * p * p > _SMALL and (isinstance(X, Dense) or p <= _GRAM_COLUMNS):
+    if p <= n and (isinstance(X, Dense) or p <= _GRAM_COLUMNS):
         solved = _by_gram(X, Y, s, mean, y_mean, np.zeros(Y.shape[1]))
         if solved is not None:
             return solved
@@ -129,7 +130,9 @@ def _by_gram(
         if info != 0:
             return None
         rcond, _ = scipy.linalg.lapack.dpocon(factor, np.abs(shifted).sum(axis=0).max(), uplo="L")
-        if rcond < _TRUST:
+        if rcond < (
+            _TRUST if alpha.any() or X.shape[0] * X.shape[1] ** 2 > _SMALL else _TRUST_SMALL
+        ):
             return None
         targets = alpha == a
 
@@ -181,7 +184,7 @@ def _by_orthogonal(
         A[:, norms <= noise] = 0.0
         scale = np.where(norms > noise, norms, 1.0)
         A /= scale
-    U, d, Vt = scipy.linalg.svd(A, full_matrices=p <= n)
+    U, d, Vt = scipy.linalg.svd(A, full_matrices=False)
     cut = d[0] * max(n, p) * np.finfo(float).eps if d.size else 0.0
     rank = int((d > cut).sum())
     keep = slice(0, rank)
@@ -189,10 +192,9 @@ def _by_orthogonal(
     coef = (Vt[keep].T @ rotated) / scale[:, None]
     singular = scipy.linalg.svdvals(A * scale) if p <= n else d
     if rank == p:
-        if n * p <= _EXTENDED:
-            coef, intercept = _refined_qr(X, Y, s, fit_intercept)
-            return LinearSolution(coef, intercept, rank, singular, None)
-        return LinearSolution(coef, y_mean - mean @ coef, rank, singular, None)
+        refined = _refined_qr(X, Y, s, fit_intercept) if n * p <= _EXTENDED else None
+        coef, intercept = refined or (coef, y_mean - mean @ coef)
+        return LinearSolution(coef, intercept, rank, singular, None)
     if p <= n:  # minimum norm in the original scaling: leave the null space
         null, _ = np.linalg.qr(Vt[rank:].T / scale[:, None])
         coef -= null @ (null.T @ coef)
@@ -204,23 +206,37 @@ def _by_orthogonal(
     return LinearSolution(coef, y_mean - mean @ coef, rank, singular, witness)
 
 
-def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Array, Array]:
+def _refined_qr(
+    X: Design, Y: Array, s: Array, fit_intercept: bool
+) -> tuple[Array, Array] | None:
     """QR of the uncentred matrix, refined with residuals in extended precision (Bjorck 1967).
 
     Columns are scaled by powers of two, which is exact, so that the only rounding is that of the
-    factorisation; each round of refinement gains about -log10(eps cond) digits.
+    factorisation; each round of refinement gains about -log10(eps cond) digits. None when the
+    matrix is singular in float64.
     """
     n, p = X.shape
     A = np.ones((n, p + int(fit_intercept)))
     for rows, block in X.blocks():
         A[rows, :p] = block if isinstance(block, np.ndarray) else block.toarray()
+    shift = np.zeros(p)
+    if (
+        fit_intercept
+    ):  # x - x_0 is exact where all x lie in [x_0 / 2, 2 x_0]: large means are removed so
+        near = np.abs(A[:, :p] - 1.25 * A[0, :p]) <= 0.75 * np.abs(A[0, :p])
+        shift = np.where(near.all(axis=0), A[0, :p], 0.0)
+        A[:, :p] -= shift
     weighted = bool((s != s[0]).any())
     if weighted:
         root = np.sqrt(s)[:, None]
         A, Y = A * root, Y * root
     exponent = np.frexp(np.abs(A).max(axis=0))[1]
     A = np.ldexp(A, -exponent)
+    if A.shape[1] > n:
+        return None
     Q, R = scipy.linalg.qr(A, mode="economic")
+    if not (np.abs(np.diag(R)) > np.finfo(float).eps * np.linalg.norm(R, axis=0)).all():
+        return None
     wide, target = A.astype(np.longdouble), Y.astype(np.longdouble)
     w = np.zeros((A.shape[1], Y.shape[1]), dtype=np.longdouble)
     r = np.zeros(Y.shape, dtype=np.longdouble)
@@ -236,9 +252,11 @@ def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Arr
             break
         w += step
         r += f - Q @ d + Q @ c
-    solution = np.ldexp(w.astype(np.float64), -exponent[:, None])
-    intercept = solution[p] if fit_intercept else np.zeros(Y.shape[1])
-    return solution[:p], intercept
+    w = np.ldexp(w, -exponent[:, None])
+    intercept = (
+        w[p] - shift.astype(np.longdouble) @ w[:p] if fit_intercept else np.zeros(Y.shape[1])
+    )
+    return w[:p].astype(np.float64), intercept.astype(np.float64)
 
 
 def _by_lsmr(

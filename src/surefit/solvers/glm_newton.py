@@ -76,13 +76,13 @@ def glm_newton(
         move = X.dot(step) - mean @ step + step_b
         t = armijo(loss, y, s, z, move, w, step, 0.0, l2, value, decrement)
         if t == 0.0:  # no step lowers the objective: rounding is reached
-            yield Iterate((w, b), value, max(0.5 * decrement, 0.0), 0.0)
+            yield Iterate((w, b), value, min(max(0.5 * decrement, 0.0), value), 0.0)
             return
         w = w + t * step
         b = b + t * (step_b - mean @ step) if fit_intercept else b
         z = X.dot(w) + b
         value = objective(loss, z, y, s, w, 0.0, l2)
-        yield Iterate((w, b), value, 0.5 * decrement, t)
+        yield Iterate((w, b), value, min(0.5 * decrement, value), t)  # the objective is >= 0
         if 0.5 * decrement <= 1e-17 * abs(value):
             return
 
