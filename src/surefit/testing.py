@@ -651,7 +651,8 @@ def check_certificate(
     """A certificate holds at the solution, and fails when the model or the data are tampered with.
 
     A clone is fitted with ``tol=1e-10`` and many iterations, where it has these parameters. Its
-    certificate must be ok, and :func:`surefit.verify` must confirm it and recognise the data. Then
+    certificate must be ok, with finite bounds (an infinite one says nothing), and
+    :func:`surefit.verify` must confirm it and recognise the data. Then
     ``coef_`` is moved by ``nudge * ||coef_||``, and a free ``intercept_`` by
     ``nudge * (1 + |intercept_|)``: each time a claim must fail. Finally one cell of X, one target, the order
     of the rows and the number of rows change: each time the claim ``"data"`` must fail.
@@ -691,6 +692,8 @@ def check_certificate(
     model = _fit_tightly(estimator, X, y, weight)
     certificate: Certificate = model.certificate_
     _require(certificate.ok, "the certificate holds at the solution", model, str(certificate))
+    empty = [c.name for c in certificate.claims if c.status is Status.HOLDS and math.isinf(c.bound)]
+    _require(not empty, "a claim that holds has a finite bound", model, str(certificate))
     fitted = joblib.hash(model)
     again = verify(model, X, y, sample_weight=weight)
     _require(again.ok, "verify confirms the fit", model, str(again))

@@ -684,6 +684,23 @@ def test_fista_solves_the_lasso_and_is_faster_than_plain_descent(regression):
         assert fit.x[2] == 0.0  # exactly
 
 
+def test_fista_with_restart_is_the_papers_recursion():
+    A = np.array([0.02, 0.3, 1.0])
+    x = previous = y = np.array([1.0, -1.0, 1.0])
+    theta, restarts = 1.0, 0
+    for it in islice(fista(lambda v: float(A @ v**2 / 2), lambda v: A * v, x, step=1.0), 120):
+        x = y - A * y
+        if (y - x) @ (x - previous) > 0:  # O'Donoghue and Candès, the gradient scheme
+            theta, y, restarts = 1.0, x, restarts + 1
+        else:
+            following = (1 + np.sqrt(1 + 4 * theta**2)) / 2
+            y = x + (theta - 1) / following * (x - previous)
+            theta = following
+        previous = x
+        np.testing.assert_allclose(it.x, x, rtol=1e-9, atol=1e-15)
+    assert restarts > 2
+
+
 def test_fista_restart_needs_fewer_steps_on_an_ill_conditioned_quadratic():
     A = np.geomspace(1e-3, 1, 20)
     f, grad = lambda x: float(A @ x**2 / 2), lambda x: A * x

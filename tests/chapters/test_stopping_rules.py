@@ -7,7 +7,7 @@ import pytest
 
 from surefit import CertificateWarning, Status, minimize
 from surefit.iterate import Iterate, Stop, run
-from surefit.solvers import gradient_descent
+from surefit.solvers import InverseSqrt, gradient_descent
 
 A = np.array([1.0, 30.0])
 
@@ -143,6 +143,28 @@ def test_the_solver_finishes_when_no_step_changes_the_point():
 
 
 @pytest.mark.spec("OPT-19")
+def test_an_estimate_is_not_a_certificate():
+    """The bound of a stochastic subgradient run holds in expectation: it may stop it, not certify it."""
+    y = np.array([-1.0, 1.0])
+    result = minimize(
+        lambda x: float(np.mean(np.abs(x[0] - y))),
+        [3.0],
+        method="subgradient",
+        grad_at=lambda x, rows: np.sign(x - y[rows]).mean(keepdims=True),
+        n_samples=2,
+        step=InverseSqrt(1.0),
+        radius=2.0,
+        tol=0.3,
+        max_iter=5000,
+        random_state=0,
+    )
+    assert result.stopped is Stop.ESTIMATED
+    assert result.certificate.stopped == Stop.ESTIMATED.value
+    assert result.certificate["suboptimality"].status is Status.UNDECIDED
+    assert not result.converged
+
+
+@pytest.mark.spec("OPT-19")
 def test_a_grid_ends_by_itself():
     result = minimize(f, [0.0, 0.0], method="grid", bounds=([-1, -1], [1, 1]), points=5)
     assert (result.stopped, result.n_iter) == (Stop.FINISHED, 25)
@@ -186,6 +208,23 @@ def test_stochastic_runs_are_looked_at_once_a_pass():
     assert not np.isnan(result.trace.values).any()
     assert result.stopped in (Stop.FLAT, Stop.MAX_ITER)
     assert len(looked) < 40  # far fewer evaluations of f than steps x terms
+
+
+def test_a_stochastic_run_asks_for_the_whole_gradient_once_a_pass():
+    y = np.arange(20.0)
+    sizes = []
+
+    def grad_at(w, rows):
+        sizes.append(len(rows))
+        return w - y[rows].mean(keepdims=True)
+
+    def loss(w):
+        return float(np.mean((w[0] - y) ** 2) / 2)
+
+    with pytest.warns(CertificateWarning, match="stationary"):
+        minimize(loss, [0.0], method="sgd", grad_at=grad_at, n_samples=20, step=0.1, max_iter=100)
+    assert sizes.count(1) == 100
+    assert sizes.count(20) <= 5 + 3  # five passes, the start, the gradient check, the end
 
 
 def test_driving_a_solver_by_hand_gives_the_same_walk():

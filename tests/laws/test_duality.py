@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from scipy.optimize import linprog, minimize, minimize_scalar
 from threadpoolctl import threadpool_limits
 
-from surefit.certificate import Status
+from surefit.base import Certified
+from surefit.certificate import Certificate, Claim, Kind, Status
 from surefit.duality import best_offset, duality_gap, gap_claim, null_value
 from surefit.losses import (
     Absolute,
@@ -31,6 +32,7 @@ from surefit.losses import (
     SquareMargin,
 )
 from surefit.penalties import L1, L2, ElasticNet, NoPenalty
+from surefit.testing import check_certificate
 
 ALPHA = 0.02
 SMOOTH = [Squared(), Huber(1.0), Logistic(), SquaredHinge(), SquareMargin(), Softmax()]
@@ -164,9 +166,10 @@ def data(kind, weights):
     if kind == "regression":
         y = signal + 0.4 + rng.standard_t(2, size=n)
     elif kind == "margin":
-        y = np.where(signal + 0.8 * rng.normal(size=n) > 0, 1.0, -1.0)
+        noisy = signal + 0.8 * rng.normal(size=n)
+        y = np.where(noisy > np.median(noisy), 1.0, -1.0)
     else:
-        y = np.argmax(X + 1.5 * rng.normal(size=(n, 3)), axis=1).astype(float)
+        y = np.argmax(X + rng.normal(size=(n, 3)), axis=1).astype(float)
     s = {"uniform": None, "random": rng.uniform(0.1, 2.0, size=n) / n}.get(weights)
     if weights == "zeros":
         s = rng.uniform(0.1, 2.0, size=n) * (rng.random(n) < 0.8) / n
@@ -336,7 +339,7 @@ def test_strong_duality_and_nudges(loss, penalty, intercepts):
         w, b, theta = solved(loss, penalty, intercept, weights)
         # The accuracy of the reference: L-BFGS-B leaves a gradient of 1e-8, which counts once (L1); the
         # LP is exact; SLSQP stops at 1e-7 of the objective.
-        tight = 1e-6 if theta is not None and penalty.l2 > 0 else 1e-7
+        tight = 1e-6 if theta is not None and penalty.l2 > 0 else 3e-7
         best = problem.gap(w, b, witness=theta)
         assert best.gap <= tight * problem.null
         assert best.floor <= 1e-11 * problem.null
@@ -802,3 +805,127 @@ def test_weights_are_repetitions(loss):
     ).gap(w, b)
     assert once.primal == pytest.approx(copies.primal, rel=1e-13)
     assert once.dual == pytest.approx(copies.dual, rel=1e-12)
+
+
+# ---------------------------------------------------------------------------- check_certificate
+
+
+class ToyRidge(Certified):
+    """Ridge in closed form with the gap as its claim: what check_certificate expects of a model."""
+
+    def __init__(self, alpha=1.0, *, fit_intercept=True, certify=True):
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.certify = certify
+
+    def _validate_training_data(self, X, y, sample_weight, *, reset):
+        return self._validate(X, y, sample_weight, reset=reset)
+
+    def fit(self, X, y, sample_weight=None):
+        X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
+        s = np.ones(len(y)) if sample_weight is None else sample_weight
+        A = X.toarray() if sp.issparse(X) else X
+        mean, level = (s @ A / s.sum(), s @ y / s.sum()) if self.fit_intercept else (0.0, 0.0)
+        gram = (s[:, None] * (A - mean)).T @ (A - mean) + self.alpha * np.eye(A.shape[1])
+        self.coef_ = np.linalg.solve(gram, (A - mean).T @ (s * (y - level)))
+        self.intercept_ = float(level - np.sum(mean * self.coef_))
+        return self._seal(X, y, sample_weight)
+
+    def _certify(self, X, y, sample_weight, *, full):
+        s = np.ones(len(y)) if sample_weight is None else sample_weight
+        gap = duality_gap(
+            X, y, self.coef_, self.intercept_, Squared(), L2(self.alpha), weights=s,
+            fit_intercept=self.fit_intercept,
+        )  # fmt: skip
+        null = null_value(Squared(), y, s, fit_intercept=self.fit_intercept)
+        return [gap_claim(gap, 1e-10, null, "REG-11")]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_check_certificate_accepts_an_honest_model(form, fit_intercept, weights):
+    X, y, s = data("regression", weights)
+    model = ToyRidge(0.5, fit_intercept=fit_intercept)
+    certificate = check_certificate(model, form(X), y, s)
+    assert certificate["duality gap"].status is Status.HOLDS
+    assert not hasattr(model, "coef_")
+    check_certificate(model, form(X), y, s, direction=[1.0, 0.0, 0.0])
+
+
+class Wrong(ToyRidge):
+    """A solver with a bug: half of the penalty."""
+
+    def fit(self, X, y, sample_weight=None):
+        alpha, self.alpha = self.alpha, self.alpha / 2
+        super().fit(X, y, sample_weight)
+        self.alpha = alpha
+        return self._seal(*self._validate_training_data(X, y, sample_weight, reset=False))
+
+
+class Echo(ToyRidge):
+    """A claim that repeats what the fit recorded, instead of looking at the coefficients."""
+
+    def _certify(self, X, y, sample_weight, *, full):
+        self.recorded_ = getattr(self, "recorded_", None) or super()._certify(
+            X, y, sample_weight, full=full
+        )
+        return list(self.recorded_)
+
+
+class Vacuous(ToyRidge):
+    """A bound that nothing exceeds."""
+
+    def _certify(self, X, y, sample_weight, *, full):
+        return [Claim.check("duality gap", "small", Kind.OPTIMAL, 1.0, math.inf)]
+
+
+class Blind(ToyRidge):
+    """Never compares the data with those of the fit."""
+
+    def _recertify(self, X, y, sample_weight):
+        checked = self._validate_training_data(X, y, sample_weight, reset=False)
+        same = Claim.check("data", "the data", Kind.EXACT, 0.0, 0.0)
+        return Certificate((*self._certify(*checked, full=True), same))
+
+
+class IgnoresIntercept(ToyRidge):
+    """Certifies with the best intercept, whatever the model's own is."""
+
+    def _certify(self, X, y, sample_weight, *, full):
+        kept, s = self.intercept_, np.ones(len(y)) if sample_weight is None else sample_weight
+        self.intercept_ = float(s @ (y - X @ self.coef_) / s.sum())
+        claims = super()._certify(X, y, sample_weight, full=full)
+        self.intercept_ = kept
+        return claims
+
+
+class Meddles(ToyRidge):
+    """verify changes the model."""
+
+    def _certify(self, X, y, sample_weight, *, full):
+        self.seen_ = getattr(self, "seen_", 0) + 1
+        return super()._certify(X, y, sample_weight, full=full)
+
+
+@pytest.mark.parametrize(
+    ("cls", "law"),
+    [
+        (Wrong, "holds at the solution"),
+        (Echo, "nudge of 0.001 to coef_"),
+        (Vacuous, "finite bound"),
+        (Blind, "other data"),
+        (IgnoresIntercept, "nudge of 0.001 to intercept_"),
+        (Meddles, "verify changes nothing"),
+    ],
+)
+def test_check_certificate_catches(cls, law):
+    X, y, _ = data("regression", "uniform")
+    with pytest.raises(AssertionError, match=law):
+        check_certificate(cls(), X, y)
+
+
+def test_check_certificate_needs_something_to_nudge():
+    X, y, _ = data("regression", "uniform")
+    with pytest.raises(AssertionError, match="pass a direction"):
+        check_certificate(ToyRidge(), X, np.ones_like(y))

@@ -273,6 +273,17 @@ def test_nonconvex_rate_fails_with_too_large_a_step():
 
 
 @pytest.mark.spec("OPT-16")
+def test_the_nonconvex_rate_is_about_the_smallest_gradient_so_far():
+    trace = run(gradient_descent(lambda x: x @ x, lambda x: 2 * x, [1.0], 0.1), max_iter=3).trace
+    args = {"start_gap": 0.05, "step": 0.1}  # bounds 0.71, 0.58, 0.5
+    rising = rate_claim("non-convex", trace, gradient_norms=[1.0, 0.4, 0.9, 0.9], **args)
+    assert rising.status is Status.HOLDS
+    assert rising.observed == pytest.approx(0.4 / 0.5)
+    late = rate_claim("non-convex", trace, gradient_norms=[1.0, 0.8, 0.4, 0.4], **args)
+    assert late.status is Status.FAILS
+
+
+@pytest.mark.spec("OPT-16")
 def test_nonconvex_claim_wants_the_gradient_norms_from_x0_on():
     trace = run(gradient_descent(lambda x: x @ x, lambda x: 2 * x, [1.0], 0.1), max_iter=3).trace
     with pytest.raises(ValueError, match="needs gradient_norms"):
@@ -333,6 +344,20 @@ def test_descent_inequality_holds_at_every_step(problem):
     for iterate, _ in zip(gradient_descent(f, grad, x, t), range(200)):
         slack = 16 * EPS * abs(f(x))
         assert iterate.value <= f(x) - t / 2 * np.linalg.norm(grad(x)) ** 2 + slack
+        x = iterate.x
+
+
+@pytest.mark.spec("CVX-6")
+@CONVEX
+def test_a_line_search_tests_what_it_does_not_assume(problem):
+    f, grad, L, x_star = problem()
+    x = np.full_like(x_star, 3.0)
+    steps = gradient_descent(f, grad, x, Backtracking(initial=16.0, shrink=0.8))
+    for iterate, _ in zip(steps, range(100)):
+        t, slack = iterate.step, 80 * EPS * abs(f(x))  # 64 eps is where it turns to gradients
+        assert iterate.value <= f(x) - t / 2 * np.linalg.norm(grad(x)) ** 2 + slack
+        if np.linalg.norm(grad(x)) > 1e-12:  # below, the gradient itself is rounding
+            assert t >= 0.8 / L  # any step up to 1/L passes
         x = iterate.x
 
 

@@ -167,7 +167,7 @@ class LinearRegression(LinearRegressor):
         if witness is not None or self.rank_ < design.shape[1]:
             claims.append(_minimum_norm_claim(design, s, coef, witness, self.fit_intercept))
         if full:
-            claims.append(conditioning_claim(design, Y, s, coef, intercept, self.fit_intercept))
+            claims.append(conditioning_claim(design, Y, s, coef, self.fit_intercept))
         else:
             why = "needs the spectrum of X: surefit.verify or certify='full' decides it"
             claims.append(Claim.undecided("coefficients", why, Kind.BOUND, "REG-4"))
@@ -204,8 +204,9 @@ def normal_equations_claim(
 
     X is centred where there is an intercept, so that large means hide nothing; what is left for the
     intercept is b = mean(y) - mean(x)'w. Observed is the largest entry of the gradient, that of column j
-    relative to ||x_j|| (sum_k ||x_k|| |w_k| + ||y||), which does not depend on the scales of the columns.
-    Rounding the coefficients alone moves it by eps.
+    relative to ||x_j|| (sum_k ||x_k|| |w_k| + ||y||), which does not depend on the scales of the columns
+    (with a penalty, where the scales matter, relative to the longest column). Rounding the coefficients
+    alone moves it by eps.
     """
     n, p = design.shape
     w, b = coef.astype(np.float64), intercept.astype(np.float64)
@@ -216,7 +217,8 @@ def normal_equations_claim(
     gradient = np.abs(_correlate(design, s[:, None] * residual, mean) - alpha * w)
     norms = design.column_norms(s, mean if isinstance(design, Dense) else None)
     reach = norms @ np.abs(w) + np.sqrt(s @ (Y - y_mean) ** 2)
-    scale = np.outer(norms, reach) + alpha * np.abs(w)
+    longest = np.where(np.asarray(alpha) > 0, norms.max(initial=0.0), norms[:, None])
+    scale = longest * reach + alpha * np.abs(w)
     observed = _largest_ratio(gradient, scale)
     if fit_intercept:
         size = np.abs(b) + np.abs(mean) @ np.abs(w) + np.abs(y_mean)
@@ -257,6 +259,9 @@ def _minimum_norm_claim(
     if witness is None:
         why = "the fit left no vector u with coef = X'u: nothing is shown"
         return Claim.undecided("minimum norm", why, Kind.EXACT, "DAT-10")
+    if witness.shape != (design.shape[0], coef.shape[1]):
+        why = f"the vector u has {len(witness)} rows, these data have {design.shape[0]}"
+        return Claim.undecided("minimum norm", why, Kind.EXACT, "DAT-10")
     rebuilt = design.tdot(witness)
     if fit_intercept:
         rebuilt = rebuilt - np.outer(design.mean(s), witness.sum(axis=0))
@@ -268,6 +273,9 @@ def _minimum_norm_claim(
     bound = (
         eps * math.sqrt(max(design.shape)) * (100.0 + 10.0 * (reach / size if size > 0 else 0.0))
     )
+    if bound > 1e-3:  # X'u cancels: the vector is too long to show anything
+        why = f"X'u = coef could be checked to {bound:.1e} only: nothing is shown"
+        return Claim.undecided("minimum norm", why, Kind.EXACT, "DAT-10")
     statement = (
         f"the coefficients lie in the row space of X to {observed:.1e}: no minimiser is shorter"
     )
@@ -275,7 +283,7 @@ def _minimum_norm_claim(
 
 
 def conditioning_claim(
-    design: Design, Y: Array, s: Array, coef: Array, intercept: Array, fit_intercept: bool
+    design: Design, Y: Array, s: Array, coef: Array, fit_intercept: bool
 ) -> Claim:
     """Condition number times backward error, from the singular values of the matrix itself."""
     n, p = design.shape
@@ -283,11 +291,14 @@ def conditioning_claim(
     if not isinstance(design, Dense) and n * p > _DENSE_ENTRIES:
         why = f"the sparse matrix, {n} x {p}, is too large for its spectrum"
         return Claim.undecided(name, why, Kind.BOUND, source)
-    mean = design.mean(s) if fit_intercept else np.zeros(p)
+    mean, y_mean = _means(design, Y, s, fit_intercept)
+    root = np.sqrt(s)[:, None]
     A = np.empty((n, p))
     for rows, block in design.blocks():
         dense = block if isinstance(block, np.ndarray) else block.toarray()
-        A[rows] = (dense - mean) * np.sqrt(s[rows, None])
+        A[rows] = (dense - mean) * root[rows]
+    if fit_intercept:  # a second pass leaves constant columns at zero
+        A -= root * (root.T @ A / s.sum())
     norms = np.linalg.norm(A, axis=0)
     constant = norms <= 4e-16 * np.abs(mean) * math.sqrt(float(s.sum()))
     A[:, constant] = 0.0
@@ -302,7 +313,7 @@ def conditioning_claim(
         return Claim.undecided(name, why, Kind.BOUND, source)
     cond = float(d[0] / d[-1])
     w = scale[:, None] * coef.astype(np.float64)
-    R = np.sqrt(s)[:, None] * (Y - design.dot(coef.astype(np.float64)) - intercept)
+    R = root * (Y - y_mean) - A @ coef.astype(np.float64)
     error = 0.0
     for k in range(Y.shape[1]):
         size, r = float(np.linalg.norm(w[:, k])), float(np.linalg.norm(R[:, k]))

@@ -170,7 +170,7 @@ class Ridge(LinearRegressor):
     ) -> tuple[Array, Array, NDArray[np.int64]]:
         """Cyclic coordinate descent to rounding, one target at a time."""
         budget = 15_000 if self.max_iter is None else self.max_iter
-        coef = np.zeros((X.shape[1], Y.shape[1]))
+        coef = np.zeros((X.shape[1], Y.shape[1]), order="F")
         intercept, sweeps = np.zeros(Y.shape[1]), np.zeros(Y.shape[1], dtype=np.int64)
         for k, a in enumerate(alpha):
             data = ElasticNetData.prepare(X, Y[:, k], s, fit_intercept=self.fit_intercept)
@@ -191,7 +191,7 @@ class Ridge(LinearRegressor):
             )
         if not alpha.all():
             if full:
-                claims.append(conditioning_claim(design, Y, s, coef, intercept, self.fit_intercept))
+                claims.append(conditioning_claim(design, Y, s, coef, self.fit_intercept))
             return claims
         gaps = [
             duality_gap(

@@ -140,7 +140,8 @@ class Judge:
     def _about_the_functions(self, x: Vector) -> list[Claim]:
         """Experiments on the gradient, the Hessian and the constants that the caller gave."""
         value, gradient, x0 = self.problem.value, self.problem.gradient, self.x0
-        rng = as_generator(self.setup.random_state)
+        seed = self.setup.random_state
+        rng = as_generator(0 if seed is None else seed)  # a check that can be repeated
         if self.family == "grid":
             if self.setup.lipschitz is None or self.setup.bounds is None:
                 return []

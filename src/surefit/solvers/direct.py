@@ -90,6 +90,9 @@ def ridge(X: Design, Y: Array, s: Array, alpha: Array, *, fit_intercept: bool) -
         inverse = np.divide(1.0, d, out=np.zeros_like(d), where=keep)
         shrink = np.where(alpha[None, :] > 0, shrink, inverse[:, None])
     coef = Vt.T @ (shrink * (U.T @ B))
+    slope = A.T @ (B - A @ coef) - alpha * coef
+    curvature = np.where(alpha[None, :] > 0, d[:, None] ** 2 + alpha[None, :], np.inf)
+    coef += Vt.T @ ((Vt @ slope) / curvature)
     return LinearSolution(coef, y_mean - mean @ coef, len(d), d, None)
 
 
@@ -118,6 +121,11 @@ def _by_gram(
     if not np.isfinite(gram).all():
         return None
     diagonal = np.diag(gram).copy()
+    noise = np.finfo(float).eps * (8.0 + np.sqrt(X.shape[0])) * np.abs(mean)
+    if (diagonal <= noise**2 * s.sum()).any() and not alpha.all():
+        return None  # a centred constant column is rounding, which unit scaling would blow up
+    if not isinstance(X, Dense) and (diagonal < 1e-8 * mean**2 * s.sum()).any():
+        return None  # a sparse matrix is centred after the products, where this would cancel
     rhs = _correlate(X, (Y - y_mean), s, mean)
     coef = np.empty_like(rhs)
     for a in np.unique(alpha):
@@ -177,38 +185,42 @@ def _by_orthogonal(
     """SVD of the centred matrix with unit columns; QR with refinement when the rank is full."""
     n, p = X.shape
     A, B = _weighted_centred(X, Y, s, mean, y_mean)
+    root = np.sqrt(s)
+    if fit_intercept:  # a second pass leaves constant columns at zero
+        rest = root @ A / s.sum()
+        mean = mean + rest
+        A -= np.outer(root, rest)
+    norms = np.sqrt(np.einsum("ij,ij->j", A, A))
+    noise = 4e-16 * np.abs(mean) * np.sqrt(s.sum())  # a centred constant column is rounding
+    A[:, norms <= noise] = 0.0
     scale = np.ones(p)
     if p <= n:  # unit columns tell bad scaling from bad conditioning
-        norms = np.sqrt(np.einsum("ij,ij->j", A, A))
-        noise = 4e-16 * np.abs(mean) * np.sqrt(s.sum())  # a centred constant column is rounding
-        A[:, norms <= noise] = 0.0
         scale = np.where(norms > noise, norms, 1.0)
         A /= scale
     U, d, Vt = scipy.linalg.svd(A, full_matrices=False)
-    cut = d[0] * max(n, p) * np.finfo(float).eps if d.size else 0.0
-    rank = int((d > cut).sum())
-    keep = slice(0, rank)
-    rotated = U[:, keep].T @ B / d[keep, None]
-    coef = (Vt[keep].T @ rotated) / scale[:, None]
     singular = scipy.linalg.svdvals(A * scale) if p <= n else d
-    if rank == p:
-        refined = _refined_qr(X, Y, s, fit_intercept) if n * p <= _EXTENDED else None
-        coef, intercept = refined or (coef, y_mean - mean @ coef)
-        return LinearSolution(coef, intercept, rank, singular, None)
-    if p <= n:  # minimum norm in the original scaling: leave the null space
-        null, _ = np.linalg.qr(Vt[rank:].T / scale[:, None])
-        coef -= null @ (null.T @ coef)
-        coef -= null @ (null.T @ coef)
-    # coef = A' u with u in the range of A: u = A+' coef, here through the unscaled SVD
-    unscaled = A * scale
-    u, *_ = scipy.linalg.lstsq(unscaled.T, coef, cond=cut / d[0] if d.size and d[0] > 0 else None)
-    witness = np.sqrt(s)[:, None] * u
-    return LinearSolution(coef, y_mean - mean @ coef, rank, singular, witness)
+    rank = int((d > d[0] * max(n, p) * np.finfo(float).eps).sum())
+    U, d, V, rest = U[:, :rank], d[:rank, None], Vt[:rank].T, Vt[rank:].T
+    null, _ = np.linalg.qr(rest / scale[:, None]) if p <= n else (np.zeros((p, 0)), None)
+
+    def solve(R: Array) -> Array:
+        w = (V @ (U.T @ R / d)) / scale[:, None]
+        for _ in range(2):  # minimum norm in the original scaling: leave the null space
+            w = w - null @ (null.T @ w)
+        return w
+
+    coef = solve(B)
+    coef += solve(B - A @ (coef * scale[:, None]))
+    intercept = y_mean - mean @ coef
+    if rank < p:  # coef = A' u with u in the range of A
+        witness = root[:, None] * (U @ (V.T @ (coef / scale[:, None]) / d))
+        return LinearSolution(coef, intercept, rank, singular, witness)
+    refined = _refined_qr(X, Y, s, fit_intercept) if n * p <= _EXTENDED else None
+    coef, intercept = refined or (coef, intercept)
+    return LinearSolution(coef, intercept, rank, singular, None)
 
 
-def _refined_qr(
-    X: Design, Y: Array, s: Array, fit_intercept: bool
-) -> tuple[Array, Array] | None:
+def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Array, Array] | None:
     """QR of the uncentred matrix, refined with residuals in extended precision (Bjorck 1967).
 
     Columns are scaled by powers of two, which is exact, so that the only rounding is that of the

@@ -180,7 +180,7 @@ def minimize(
     lower_bound : float, optional
         A number that f never falls below, for the non-convex rate; by default f(optimum).
     random_state : int, Generator, RandomState or None
-        For mini-batches and for the directions of the checks.
+        For mini-batches and for the directions of the checks (which are the same every time for None).
     verbose : int
         0 is silent.
     **options

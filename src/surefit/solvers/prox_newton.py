@@ -70,7 +70,15 @@ def prox_newton(
     while True:
         new_w, new_b, fall = model(X, y, s, loss, l1, l2, w, b, z, fit_intercept, accuracy)
         move = X @ (new_w - w) + (new_b - b)
-        t = armijo(loss, y, s, z, move, w, new_w - w, l1, l2, value, fall)
+        t = 0.0
+        if fall > 1e-15 * abs(value):
+            t = armijo(loss, y, s, z, move, w, new_w - w, l1, l2, value, fall)
+        if t == 0.0:  # the gain drowns in the rounding of the objective, not in that of its slope
+            slopes = [
+                _violation(X, y, s, loss, l1, l2, *point, fit_intercept)
+                for point in ((w, z), (new_w, z + move))
+            ]
+            t = float(slopes[1] < 0.5 * slopes[0])
         if t == 0.0:
             yield Iterate((w, b - mean @ w), value, max(fall, 0.0), 0.0)
             return
@@ -78,9 +86,19 @@ def prox_newton(
         z = X @ w + b
         value = objective(loss, z, y, s, w, l1, l2)
         accuracy = min(accuracy, max(0.1 * fall / abs(value), 1e-15)) if value != 0 else accuracy
-        yield Iterate((w, b - mean @ w), value, fall, t)
-        if fall <= 1e-16 * abs(value):
-            return
+        yield Iterate((w, b - mean @ w), value, max(fall, 0.0), t)
+
+
+def _violation(
+    X: Any, y: Array, s: Array, loss: Loss, l1: float, l2: float, w: Array, z: Array, free: bool
+) -> float:
+    """Distance of 0 to the subdifferential of the objective."""
+    theta = (s * loss.grad(z, y).T).T
+    slope = X.T @ theta + l2 * w
+    apart = np.where(w != 0.0, np.abs(slope + l1 * np.sign(w)), np.maximum(np.abs(slope) - l1, 0.0))
+    return max(
+        float(apart.max(initial=0.0)), float(np.abs(theta.sum(axis=0)).max()) if free else 0.0
+    )
 
 
 def _logistic_model(
