@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 
 import matplotlib
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from tests.spec_coverage import marked_items, read_items
 
 matplotlib.use("Agg")
-os.environ.setdefault("SCIPY_ARRAY_API", "0")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -39,6 +39,7 @@ _MODULES = (
     "multiclass",
     "penalties",
     "projections",
+    "separation",
     "solvers",
     "testing",
 )

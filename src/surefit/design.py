@@ -51,12 +51,17 @@ class Design(ABC):
         """sum_i weights_i (x_i - center)(x_i - center)'."""
 
     @abstractmethod
-    def sum_squares(self, weights: Array | None = None) -> float:
-        """sum_ij weights_i x_ij^2, the squared Frobenius norm of the weighted matrix."""
+    def row_squares(self) -> Array:
+        """sum_j x_ij^2 for each row i."""
 
     @abstractmethod
     def column_norms(self, weights: Array | None = None, center: Array | None = None) -> Array:
         """sqrt(sum_i weights_i (x_ij - center_j)^2) for each column j."""
+
+    def sum_squares(self, weights: Array | None = None) -> float:
+        """sum_ij weights_i x_ij^2, the squared Frobenius norm of the weighted matrix."""
+        squares = self.row_squares()
+        return float(squares.sum() if weights is None else squares @ weights)
 
     def mean(self, weights: Array | None = None) -> Array:
         """The (weighted) mean row."""
@@ -107,12 +112,8 @@ class Dense(Design):
             total += np.einsum("ij,ij->j", block, block)
         return np.sqrt(total)
 
-    def sum_squares(self, weights: Array | None = None) -> float:
-        total = 0.0
-        for rows, block in self.blocks():
-            squares = np.einsum("ij,ij->i", block, block)
-            total += float(squares.sum() if weights is None else squares @ weights[rows])
-        return total
+    def row_squares(self) -> Array:
+        return np.concatenate([np.einsum("ij,ij->i", block, block) for _, block in self.blocks()])
 
     def _prepared(self, weights: Array | None, center: Array | None) -> Iterator[Array]:
         """Centred and scaled row blocks; the same buffer each time."""
@@ -156,12 +157,10 @@ class Sparse(Design):
             total = total - cross - cross.T + mass * np.outer(center, center)
         return total
 
-    def sum_squares(self, weights: Array | None = None) -> float:
+    def row_squares(self) -> Array:
         X = self.X.astype(np.float64, copy=False)
-        squares = np.add.reduceat(np.append(X.data**2, 0.0), X.indptr[:-1]) * (
-            np.diff(X.indptr) > 0
-        )
-        return float(squares.sum() if weights is None else squares @ weights)
+        squares = sp.csr_array((X.data**2, X.indices, X.indptr), X.shape)
+        return squares @ np.ones(X.shape[1])
 
     def column_norms(self, weights: Array | None = None, center: Array | None = None) -> Array:
         X = self.X.astype(np.float64, copy=False)

@@ -317,7 +317,7 @@ def test_weak_duality(loss, penalty, intercepts):
         for i, at in enumerate(points(problem, w, b)):
             want = problem.primal(*at)
             for form in (CONTAINERS[0], CONTAINERS[1 + i % 4]):
-                for witness in (None, theta):
+                for witness in (None,) if theta is None else (None, theta):
                     g = problem.gap(*at, form=form, witness=witness)
                     assert g.primal == pytest.approx(want, rel=1e-13)
                     assert g.dual <= lowest + g.floor

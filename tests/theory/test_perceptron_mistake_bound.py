@@ -16,7 +16,7 @@ from scipy.optimize import linprog, minimize
 import surefit
 from surefit import Kind, Status
 from surefit.linear_model import Perceptron
-from surefit.linear_model.perceptron import separate
+from surefit.separation import separate
 from surefit.solvers.perceptron import perceptron, updates, visits
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -308,6 +308,20 @@ def test_a_stopped_run_on_separable_data_is_told_so():
     claim = surefit.verify(model, X, y)["separability"]
     assert claim.status is Status.HOLDS
     assert "another hyperplane separates" in claim.statement
+
+
+@pytest.mark.spec("PER-6")
+@pytest.mark.parametrize("seed", range(10))
+def test_columns_of_very_unequal_size_are_settled_too(seed):
+    """Separability does not depend on the units of the columns; the answer does not either."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(30, 6)), np.repeat([-1.0, 1.0], 15)
+    truth = linearly_separable(X, y)
+    units = 10.0 ** rng.integers(-6, 7, size=6)
+    found = separate(X * units, y)
+    assert (found.margin > 0) == truth
+    if not truth:
+        assert found.residual <= 100 * EPS * 36 * np.linalg.norm(X * units, axis=1).max()
 
 
 @pytest.mark.spec("PER-6")

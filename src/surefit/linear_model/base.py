@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..base import SPARSE_FORMATS, Certified
+from ..base import SPARSE_FORMATS, Certified, scale_error
 
-__all__ = ["LinearRegressor", "check_solution"]
+__all__ = ["LinearRegressor", "check_scale", "check_solution"]
 
 Array = NDArray[np.float64]
 
@@ -44,7 +45,9 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
         X, y, sample_weight = self._validate(
             X, y, sample_weight, reset=reset, y_numeric=True, multi_output=True
         )
-        return X, np.asarray(y, dtype=np.float64), sample_weight
+        y = np.asarray(y, dtype=np.float64)
+        check_scale(X, y)
+        return X, y, sample_weight
 
     def _store(
         self, coef: Array, intercept: Array, y: Array, dtype: Any, *, flat: bool = False
@@ -70,6 +73,19 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def check_scale(X: Any, y: Array | None = None) -> None:
+    """Refuse values whose squares overflow float64; one pass over X, none where X is float32."""
+    flat = {"X": X.data if sp.issparse(X) else X.ravel(order="K")}
+    if y is not None:
+        flat["y"] = y.ravel()
+    with np.errstate(over="ignore"):
+        size = {name: float(v @ v) if v.dtype == np.float64 else 1.0 for name, v in flat.items()}
+        if np.isfinite(np.prod([max(1.0, total) for total in size.values()])):  # so is (X'y)^2
+            return
+    name = max(size, key=lambda name: size[name])
+    raise scale_error(name, float(np.abs(flat[name]).max()))
 
 
 def check_solution(*arrays: Array) -> None:

@@ -27,26 +27,26 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..base import Certified
-from ..certificate import CertificateWarning, Claim, Kind
+from ..base import Certified, check_weights
+from ..certificate import Claim, Kind
 from ..design import Design, as_design
 from ..duality import Gap, duality_gap, null_value
-from ..iterate import Fit, run
+from ..iterate import Fit
 from ..losses import Squared
 from ..penalties import ElasticNet as ElasticNetPenalty
 from ..penalties import NoPenalty, Penalty
-from ..solvers.coordinate import ElasticNetData, elastic_net, largest_penalty
+from ..solvers.coordinate import ElasticNetData
+from ..solvers.direct import least_squares
 from .base import LinearRegressor
-from .least_squares import kept_rows
+from .least_squares import certified_data, conditioning_claim, kept_rows, normal_equations_claim
+from .paths import check_gram, enet_path, lasso_path, random_order, solve
 from .ridge import worst_gap_claim
 
 __all__ = ["ElasticNet", "Lasso", "enet_path", "lasso_path"]
 
 Array = NDArray[np.float64]
-_FLOOR = 1e-15  # relative gap below which further sweeps only move rounding
 
 
 class ElasticNet(LinearRegressor):
@@ -55,7 +55,8 @@ class ElasticNet(LinearRegressor):
     Parameters
     ----------
     alpha : float, default=1.0
-        Weight of the penalty. 0 is allowed but LinearRegression is the better tool.
+        Weight of the penalty. 0 is allowed, and solved as LinearRegression does (unless ``positive``),
+        but LinearRegression is the better tool.
     l1_ratio : float, default=0.5
         Share of the l1 penalty.
     fit_intercept : bool, default=True
@@ -84,9 +85,10 @@ class ElasticNet(LinearRegressor):
     coef_ : array of shape (n_features,) or (n_targets, n_features)
     intercept_ : float or array of shape (n_targets,)
     dual_gap_ : float or array of shape (n_targets,)
-        The solver's own gap at the end; the certificate computes its own.
+        The solver's own gap at the end (0 for ``alpha=0``, where there is nothing to iterate); the
+        certificate computes its own.
     n_iter_ : int or list of int
-        Sweeps used.
+        Sweeps used; a factorisation counts as one.
     certificate_ : Certificate
 
     Examples
@@ -156,7 +158,8 @@ class ElasticNet(LinearRegressor):
         sample_weight : float or array-like of shape (n_samples,), optional
             Only the proportions matter.
         check_input : bool, default=True
-            Kept for compatibility: the input is always checked.
+            ``False`` skips the checks of X and y, which must then be arrays of floats, X (unless there are
+            sample weights) in Fortran order.
         """
         if self.alpha == 0:
             warnings.warn(
@@ -164,28 +167,56 @@ class ElasticNet(LinearRegressor):
                 "LinearRegression estimator",
                 stacklevel=2,
             )
-        X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
+        if check_input:
+            X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
+        else:
+            X, y, sample_weight = self._unchecked(X, y, sample_weight)
         rows, Y, s = kept_rows(X, y, sample_weight)
         check_gram(self.precompute, rows, s, self.fit_intercept)
-        rng = _generator(self.selection, self.random_state)
-        coef = self._start(X.shape[1], Y.shape[1])
-        intercept = np.zeros(Y.shape[1])
-        fits: list[Fit] = []
-        for k in range(Y.shape[1]):
-            data = ElasticNetData.prepare(
-                rows, Y[:, k], s / s.sum(), fit_intercept=self.fit_intercept
+        if self._is_least_squares():
+            solution = least_squares(as_design(rows), Y, s, fit_intercept=self.fit_intercept)
+            coef, intercept = solution.coef, solution.intercept
+            sweeps, gaps, stopped = (
+                [1] * Y.shape[1],
+                [0.0] * Y.shape[1],
+                "the factorisation finished",
             )
+        else:
+            coef, intercept, fits = self._sweep(rows, Y, s)
+            sweeps, gaps = [fit.n_iter for fit in fits], [fit.observed for fit in fits]
+            stopped = fits[-1].stop.value
+        self._store(coef, intercept, y, X.dtype, flat=True)
+        single = Y.shape[1] == 1
+        self.n_iter_ = sweeps[0] if single else sweeps
+        self.dual_gap_ = np.array(gaps[0] if single else gaps, dtype=X.dtype)[()]
+        return self._seal(X, y, sample_weight, stopped)
+
+    def _is_least_squares(self) -> bool:
+        return self.alpha == 0 and not self.positive
+
+    def _sweep(self, X: Any, Y: Array, s: Array) -> tuple[Array, Array, list[Fit]]:
+        """Coordinate descent, one target at a time."""
+        rng = random_order(self.selection, self.random_state)
+        coef, intercept = self._start(X.shape[1], Y.shape[1]), np.zeros(Y.shape[1])
+        fits = []
+        for k in range(Y.shape[1]):
+            data = ElasticNetData.prepare(X, Y[:, k], s / s.sum(), fit_intercept=self.fit_intercept)
             fits.append(
-                _solve(data, self.alpha, self.l1_ratio, coef[:, k], self.positive, rng, self.tol,
-                       self.max_iter)
+                solve(data, self.alpha, self.l1_ratio, coef[:, k], positive=self.positive, rng=rng,
+                      tol=self.tol, max_iter=self.max_iter)
             )  # fmt: skip
             intercept[k] = data.y_mean - float(data.mean @ coef[:, k])
-        self._store(coef, intercept, y, X.dtype, flat=True)
-        gaps = np.array([fit.observed for fit in fits], dtype=X.dtype)
-        single = len(fits) == 1
-        self.n_iter_ = fits[0].n_iter if single else [fit.n_iter for fit in fits]
-        self.dual_gap_ = gaps[0] if single else gaps
-        return self._seal(X, y, sample_weight, fits[-1].stop.value)
+        return coef, intercept, fits
+
+    def _unchecked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
+        """``check_input=False``: the caller vouches for the values, and X is not to be copied."""
+        if not sp.issparse(X) and sample_weight is None and not X.flags.f_contiguous:
+            raise ValueError(
+                "check_input=False takes X as it is and needs it in Fortran order: pass "
+                "np.asfortranarray(X), or leave check_input=True."
+            )
+        self.n_features_in_ = X.shape[1]
+        return X, np.asarray(y, dtype=np.float64), check_weights(sample_weight, X)
 
     def _start(self, n_features: int, n_targets: int) -> Array:
         if self.warm_start and hasattr(self, "coef_"):
@@ -215,7 +246,9 @@ class ElasticNet(LinearRegressor):
         weights = np.ones(len(Y)) if sample_weight is None else sample_weight
         s = weights / weights.sum()
         penalty = self._penalty()
-        if isinstance(penalty, NoPenalty) and (not full or penalty.positive):
+        if self._is_least_squares():
+            return self._least_squares_claims(X, y, sample_weight, full=full)
+        if isinstance(penalty, NoPenalty):
             why = "without a penalty the dual needs the spectrum of X: use LinearRegression"
             return [Claim.undecided("duality gap", why, Kind.OPTIMAL, "REG-14")]
         gaps = [
@@ -230,6 +263,17 @@ class ElasticNet(LinearRegressor):
         claims = [worst_gap_claim(gaps, nulls, self.tol, "REG-14", curvature)]
         if full and len(gaps) == 1 and isinstance(penalty, ElasticNetPenalty) and penalty.l1 > 0:
             claims.append(_zeros_claim(design, s, coef[:, 0], gaps[0], penalty, self.fit_intercept))
+        return claims
+
+    def _least_squares_claims(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool
+    ) -> list[Claim]:
+        """Without a penalty: those of :class:`LinearRegression`."""
+        coef, intercept = self._solution()
+        design, Y, s = certified_data(X, y, sample_weight)
+        claims = [normal_equations_claim(design, Y, s, coef, intercept, self.fit_intercept)]
+        if full:
+            claims.append(conditioning_claim(design, Y, s, coef, intercept, self.fit_intercept))
         return claims
 
 
@@ -282,264 +326,6 @@ class Lasso(ElasticNet):
     def path(X: Any, y: Any, **options: Any) -> Any:
         """The whole regularisation path: :func:`lasso_path`."""
         return lasso_path(X, y, **options)
-
-
-# ---------------------------------------------------------------------------- paths
-
-
-@validate_params(
-    {
-        "X": ["array-like", "sparse matrix"],
-        "y": ["array-like", "sparse matrix"],
-        "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both")],
-        "eps": [Interval(Real, 0, None, closed="neither"), None],
-        "n_alphas": [
-            Interval(Integral, 1, None, closed="left"),
-            Hidden(StrOptions({"deprecated"})),
-        ],
-        "alphas": [
-            Interval(Integral, 1, None, closed="left"),
-            "array-like",
-            None,
-            Hidden(StrOptions({"warn"})),
-        ],
-        "precompute": [StrOptions({"auto"}), "boolean", "array-like"],
-        "Xy": ["array-like", None],
-        "copy_X": ["boolean"],
-        "coef_init": ["array-like", None],
-        "verbose": ["verbose"],
-        "return_n_iter": ["boolean"],
-        "positive": ["boolean"],
-        "check_input": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
-def enet_path(
-    X: Any,
-    y: Any,
-    *,
-    l1_ratio: float = 0.5,
-    eps: float | None = 1e-3,
-    n_alphas: Any = "deprecated",
-    alphas: Any = "warn",
-    precompute: Any = "auto",
-    Xy: Any = None,
-    copy_X: bool = True,
-    coef_init: Any = None,
-    verbose: Any = False,
-    return_n_iter: bool = False,
-    positive: bool = False,
-    check_input: bool = True,
-    **params: Any,
-) -> Any:
-    """The elastic net along a decreasing sequence of penalties, each fit starting from the last.
-
-    As in scikit-learn there is no intercept: centre X and y first if one is wanted.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-    l1_ratio : float, default=0.5
-    eps : float, default=1e-3
-        Smallest over largest penalty of the default grid.
-    alphas : int or array-like, default=100
-        The penalties, or how many to lay from the largest useful one downwards.
-    coef_init : array of shape (n_features,), optional
-    return_n_iter : bool, default=False
-    positive : bool, default=False
-    **params
-        ``tol``, ``max_iter``, ``selection``, ``random_state``, ``sample_weight``, as in ElasticNet.
-        ``precompute``, ``Xy``, ``copy_X`` and ``check_input`` are kept for compatibility.
-
-    Returns
-    -------
-    alphas : array of shape (n_alphas,)
-    coefs : array of shape (n_features, n_alphas)
-    dual_gaps : array of shape (n_alphas,)
-    n_iters : list of int
-        Only with ``return_n_iter``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 0.2], [2.0, -0.1], [3.0, 0.4]]); y = np.array([1.0, 2.0, 3.1])
-    >>> alphas, coefs, gaps = enet_path(X, y, alphas=[5.0, 0.5], l1_ratio=1.0)
-    >>> coefs.round(3).tolist()
-    [[0.0, 0.914], [0.0, 0.0]]
-    """
-    grid = _requested_alphas(n_alphas, alphas)
-    tol, max_iter = params.pop("tol", 1e-4), params.pop("max_iter", 1000)
-    selection, random_state = params.pop("selection", "cyclic"), params.pop("random_state", None)
-    sample_weight = params.pop("sample_weight", None)
-    for unused in ("X_offset", "X_scale", "do_screening"):
-        params.pop(unused, None)
-    if params:
-        raise ValueError("Unexpected parameters in params", params.keys())
-    if selection not in ("cyclic", "random"):
-        raise ValueError(f"selection should be either random or cyclic, got {selection!r}.")
-    X = check_array(X, accept_sparse="csc", dtype=[np.float64, np.float32])
-    y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    if y.ndim != 1:
-        raise ValueError(
-            f"y must be one-dimensional, got shape {y.shape}; call the path once per target."
-        )
-    if len(y) != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows and y has {len(y)}; they must agree.")
-    weights = (
-        np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    )
-    rows, Y, s = kept_rows(X, y, weights)
-    check_gram(False if isinstance(precompute, str) else precompute, rows, s, False)
-    data = ElasticNetData.prepare(rows, Y[:, 0], s / s.sum(), fit_intercept=False)
-    if isinstance(grid, Integral):
-        grid = _alpha_grid(data, l1_ratio, positive, float(eps or 1e-3), int(grid))
-    grid = np.sort(np.asarray(grid, dtype=np.float64))[::-1]
-    rng = _generator(selection, random_state)
-    w = np.zeros(X.shape[1]) if coef_init is None else np.array(coef_init, dtype=np.float64).ravel()
-    coefs = np.empty((X.shape[1], len(grid)), dtype=X.dtype)
-    gaps, sweeps = np.empty(len(grid)), []
-    bound = tol * 0.5 * float(data.s @ data.y**2)
-    for i, alpha in enumerate(grid):
-        fit = _solve(data, float(alpha), l1_ratio, w, positive, rng, tol, max_iter)
-        coefs[:, i], gaps[i] = w, fit.observed
-        sweeps.append(fit.n_iter)
-        if fit.observed > bound:
-            _warn_path(float(alpha), fit, bound)
-        if verbose:
-            print(f"alpha {alpha:.3g} ({i + 1} of {len(grid)}): gap {gaps[i]:.1e}")
-    return (grid, coefs, gaps, sweeps) if return_n_iter else (grid, coefs, gaps)
-
-
-def lasso_path(X: Any, y: Any, **options: Any) -> Any:
-    """:func:`enet_path` with ``l1_ratio=1``; the same options and results.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1, 2, 3.1], [2.3, 5.4, 4.3]]).T
-    >>> alphas, coefs, gaps = lasso_path(X, np.array([1, 2, 3.1]), alphas=[5.0, 1.0, 0.5], tol=1e-9)
-    >>> coefs.round(4).tolist()
-    [[0.0, 0.0, 0.4692], [0.2159, 0.4426, 0.2367]]
-    """
-    return enet_path(X, y, l1_ratio=1.0, **options)
-
-
-def _requested_alphas(n_alphas: Any, alphas: Any) -> Any:
-    grid = 100
-    if not isinstance(n_alphas, str):
-        warnings.warn(
-            "'n_alphas' was deprecated in 1.9 and will be removed in 1.11 (of scikit-learn): pass the "
-            "number as 'alphas' instead.",
-            FutureWarning,
-            stacklevel=3,
-        )
-        grid = int(n_alphas)
-    if alphas is None:
-        warnings.warn(
-            "'alphas=None' is deprecated and will be removed in 1.11 (of scikit-learn): pass 'alphas=100' "
-            "instead.",
-            FutureWarning,
-            stacklevel=3,
-        )
-        return grid
-    return grid if isinstance(alphas, str) else alphas
-
-
-def _alpha_grid(
-    data: ElasticNetData, l1_ratio: float, positive: bool, eps: float, count: int
-) -> Array:
-    if l1_ratio == 0:
-        raise ValueError(
-            "Automatic alpha grid generation is not supported for l1_ratio=0. Please supply a grid "
-            "by providing your estimator with the appropriate `alphas=` argument."
-        )
-    largest = largest_penalty(data, positive=positive) / l1_ratio
-    tiny = float(np.finfo(np.float64).resolution)
-    if largest <= tiny:
-        return np.full(count, tiny)
-    return np.geomspace(largest, largest * eps, num=count)
-
-
-def _solve(
-    data: ElasticNetData,
-    alpha: float,
-    l1_ratio: float,
-    w: Array,
-    positive: bool,
-    rng: np.random.Generator | None,
-    tol: float,
-    max_iter: int | None,
-) -> Fit:
-    """Sweep until the solver's gap is at most tol times the objective at 0, or at rounding."""
-    budget = 1000 if max_iter is None else int(max_iter)
-    null = 0.5 * float(data.s @ (data.y - data.y_mean) ** 2)
-    if not math.isfinite(null) or not np.isfinite(data.norm2).all():
-        raise ValueError(
-            "Coordinate descent iterations resulted in non-finite parameter values: X or y has values "
-            "whose squares overflow float64. Rescale them, for instance with StandardScaler."
-        )
-    steps = elastic_net(
-        data,
-        alpha * l1_ratio,
-        alpha * (1.0 - l1_ratio),
-        w,
-        positive=positive,
-        rng=rng,
-        budget=budget,
-    )
-    return run(steps, tol=max(tol, _FLOOR) * null, max_iter=budget)
-
-
-def _generator(selection: str, random_state: Any) -> np.random.Generator | None:
-    if selection != "random":
-        return None
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
-
-
-def _warn_path(alpha: float, fit: Fit, bound: float) -> None:
-    warnings.warn(
-        f"Objective did not converge. You might want to increase the number of iterations (max_iter), "
-        f"raise tol, or scale the features. alpha={alpha:.3g}: duality gap {fit.observed:.3e}, needed "
-        f"{bound:.3e}; ended because {fit.stop.value}.",
-        CertificateWarning,
-        stacklevel=4,
-    )
-
-
-def check_gram(precompute: Any, X: Any, s: Array, fit_intercept: bool) -> None:
-    """A given Gram matrix must be that of the (centred, weighted) X: three entries are compared.
-
-    That of an X that still has to be centred is of no use: a warning says so, as in scikit-learn.
-    """
-    if isinstance(precompute, (bool, np.bool_)):
-        return
-    gram = np.asarray(precompute, dtype=np.float64)
-    p = X.shape[1]
-    if gram.shape != (p, p):
-        raise ValueError(
-            f"precompute has shape {gram.shape}, but X has {p} columns: pass ({p}, {p})."
-        )
-    design = as_design(X)
-    mean = design.mean(s) if fit_intercept else np.zeros(p)
-    if not np.allclose(mean, 0.0):
-        warnings.warn(
-            "Gram matrix was provided but X was centered to fit intercept: recomputing Gram matrix. "
-            "Centre X first, or pass precompute=False.",
-            stacklevel=3,
-        )
-        return
-    for i, j in {(0, 0), (p // 2, p - 1), (p - 1, 0)}:
-        pair = X[:, [i, j]].toarray() if sp.issparse(X) else np.asarray(X)[:, [i, j]]
-        pair = pair.astype(np.float64) - mean[[i, j]]
-        expected = float(s / s.mean() @ (pair[:, 0] * pair[:, 1]))
-        scale = math.sqrt(abs(float(gram[i, i] * gram[j, j]))) + 1e-300
-        if abs(gram[i, j] - expected) > 1e-4 * max(scale, abs(expected)):
-            raise ValueError(
-                "Gram matrix passed in via 'precompute' parameter did not pass validation when a "
-                f"single element was checked: entry ({i}, {j}) is {gram[i, j]:.6g}, X gives "
-                f"{expected:.6g}. Pass precompute=False, or the Gram matrix of the centred X."
-            )
 
 
 def _zeros_claim(

@@ -36,7 +36,7 @@ from ..base import SPARSE_FORMATS, Certified
 from ..certificate import Claim, Kind
 from ..design import Dense, Design, as_design
 from ..solvers.direct import least_squares
-from .base import LinearRegressor, check_solution
+from .base import LinearRegressor, check_scale, check_solution
 
 __all__ = ["LinearRegression", "conditioning_claim", "normal_equations_claim"]
 
@@ -152,7 +152,9 @@ class LinearRegression(LinearRegressor):
             multi_output=True,
             accept_sparse=formats,
         )
-        return X, np.asarray(y, dtype=np.float64), sample_weight
+        y = np.asarray(y, dtype=np.float64)
+        check_scale(X, y)
+        return X, y, sample_weight
 
     def _remedy(self) -> str:
         return "Scale the features (for instance with StandardScaler) or use Ridge."
@@ -167,7 +169,7 @@ class LinearRegression(LinearRegressor):
         if witness is not None or self.rank_ < design.shape[1]:
             claims.append(_minimum_norm_claim(design, s, coef, witness, self.fit_intercept))
         if full:
-            claims.append(conditioning_claim(design, Y, s, coef, self.fit_intercept))
+            claims.append(conditioning_claim(design, Y, s, coef, intercept, self.fit_intercept))
         else:
             why = "needs the spectrum of X: surefit.verify or certify='full' decides it"
             claims.append(Claim.undecided("coefficients", why, Kind.BOUND, "REG-4"))
@@ -283,7 +285,7 @@ def _minimum_norm_claim(
 
 
 def conditioning_claim(
-    design: Design, Y: Array, s: Array, coef: Array, fit_intercept: bool
+    design: Design, Y: Array, s: Array, coef: Array, intercept: Array, fit_intercept: bool
 ) -> Claim:
     """Condition number times backward error, from the singular values of the matrix itself."""
     n, p = design.shape
@@ -313,7 +315,8 @@ def conditioning_claim(
         return Claim.undecided(name, why, Kind.BOUND, source)
     cond = float(d[0] / d[-1])
     w = scale[:, None] * coef.astype(np.float64)
-    R = root * (Y - y_mean) - A @ coef.astype(np.float64)
+    offset = y_mean - mean @ coef.astype(np.float64) - intercept  # 0 but for rounding
+    R = root * (Y - y_mean + offset) - A @ coef.astype(np.float64)
     error = 0.0
     for k in range(Y.shape[1]):
         size, r = float(np.linalg.norm(w[:, k])), float(np.linalg.norm(R[:, k]))

@@ -53,7 +53,7 @@ from ..penalties import ElasticNet as ElasticNetPenalty
 from ..penalties import NoPenalty, Penalty
 from ..solvers.glm_newton import glm_newton
 from ..solvers.prox_newton import prox_newton
-from .base import check_solution
+from .base import check_scale, check_solution
 
 __all__ = ["LogisticRegression"]
 
@@ -201,6 +201,13 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
             )
         loss, codes, s = self._problem(y, sample_weight)
         kept = s > 0
+        free = self.fit_intercept and self._intercept_scaling() is None
+        if free and len(np.unique(codes[kept])) < len(self.classes_):  # b would be infinite
+            weighed = np.unique(y[kept]).tolist()
+            raise ValueError(
+                f"sample_weight and class_weight leave weight on the class(es) {weighed} only, of "
+                f"{self.classes_.tolist()}: give every class some weight, or drop its rows."
+            )
         rows, codes, s = (X, codes, s) if kept.all() else (_take(X, kept), codes[kept], s[kept])
         w, b, fit = self._solve(rows, codes, s, loss, self._start(X.shape[1]))
         check_solution(w, b)
@@ -336,6 +343,7 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         X, y, sample_weight = self._validate(X, y, sample_weight, reset=reset)
         check_classification_targets(y)
+        check_scale(X)
         if not reset and not np.isin(y, self.classes_).all():
             unknown = np.setdiff1d(y, self.classes_)[:5].tolist()
             raise ValueError(f"y has labels {unknown} that the model was not fitted on.")

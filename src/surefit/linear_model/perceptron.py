@@ -10,12 +10,11 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import nnls
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import check_array, check_random_state, compute_class_weight
+from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
@@ -24,14 +23,15 @@ from ..base import Certified
 from ..certificate import Claim, Kind
 from ..design import as_design
 from ..iterate import Fit, Iterate, Stop, run
+from ..separation import Separation, separate
 from ..solvers.perceptron import Hyperplane, perceptron, visits
+from ._audit import Audit, penalised_loss
 
-__all__ = ["Perceptron", "Separation", "separate"]
+__all__ = ["Perceptron"]
 
 Array = NDArray[np.float64]
 _MAX_INT = np.iinfo(np.int32).max
 _MOST_ENTRIES = 20_000_000  # of a dense copy of the data for the hard-margin problem: 160 MB
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
@@ -374,7 +374,10 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         self.margin_ = margins.min(axis=0) / np.where(lengths > 0, lengths, 1.0)
         l1, l2 = self._penalty_strengths()
         self.objective_ = np.array(
-            [_objective(margins[:, k], plan.weights, W[k], l1, l2) for k, plan in enumerate(plans)]
+            [
+                penalised_loss(margins[:, k], plan.weights, W[k], l1, l2)
+                for k, plan in enumerate(plans)
+            ]
         )
 
     def _plans(self, y: Any, sample_weight: Array | None) -> Iterator[_Plan]:
@@ -481,18 +484,19 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
             claims.append(self._bound_claim(name, audit, int(self.mistakes_[k]), best, full=full))
         return claims
 
-    def _audits(self, X: Any, y: Any, sample_weight: Any) -> Iterator[_Audit]:
+    def _audits(self, X: Any, y: Any, sample_weight: Any) -> Iterator[Audit]:
         """The facts about each binary problem, from the data and the fitted model, in float64."""
         W, b = self._hyperplanes()
         scores = as_design(X).dot(W.T) + b
-        norms = np.sqrt(_squared_row_norms(X) + (1.0 if self.fit_intercept else 0.0))
+        with np.errstate(over="ignore"):
+            norms = np.sqrt(as_design(X).row_squares() + (1.0 if self.fit_intercept else 0.0))
         for k in range(len(W)):
             signs, weights = self._binary_problem(k, y, sample_weight)
             penalty = self._penalty_strengths()
-            yield _Audit(W[k], float(b[k]), scores[:, k], signs, norms, weights, penalty)
+            yield Audit(W[k], float(b[k]), scores[:, k], signs, norms, weights, penalty)
 
     def _bound_claim(
-        self, name: str, audit: _Audit, mistakes: int, best: Separation | None, *, full: bool
+        self, name: str, audit: Audit, mistakes: int, best: Separation | None, *, full: bool
     ) -> Claim:
         """Novikoff's bound, with the best separating hyperplane at hand."""
         title, kind, source = f"{name}mistake bound", Kind.BOUND, "PER-3"
@@ -516,7 +520,7 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         )
         return Claim.check(title, statement, kind, mistakes, bound, source)
 
-    def _obstacle(self, audit: _Audit) -> str:
+    def _obstacle(self, audit: Audit) -> str:
         """Why Novikoff's theorem does not speak about this run; empty if it does."""
         if self.penalty is not None:
             return f"this one has penalty={self.penalty!r}"
@@ -528,7 +532,7 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
             return "this one has an intercept that was not learned"
         return ""
 
-    def _norm_claims(self, name: str, audit: _Audit) -> list[Claim]:
+    def _norm_claims(self, name: str, audit: Audit) -> list[Claim]:
         """With an L2 part, each step maps the ball of radius R/l2 into itself (PER-5)."""
         _, l2 = self._penalty_strengths()
         if l2 == 0 or not self.cold_start_:
@@ -553,70 +557,6 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         return tags
 
 
-class Separation(NamedTuple):
-    """What :func:`separate` found; every number is recomputed from the data."""
-
-    w: Array
-    b: float
-    margin: float  # min_i y_i (<x_i, w> + b) / ||(w, b)||; positive: the rows are separated
-    farkas: Array  # lambda_i >= 0, summing to 1
-    residual: float  # ||sum_i lambda_i y_i (x_i, 1)||: no hyperplane has a larger margin
-
-
-def separate(X: Any, y: Any, *, fit_intercept: bool = True) -> Separation:
-    r"""The widest margin, and the proof that there is none wider.
-
-    The point of least norm in the convex hull of :math:`z_i = y_i(x_i, 1)` settles separability
-    (Gordan's theorem): if it is :math:`p \ne 0`, the hyperplane :math:`p` separates with the widest
-    margin :math:`\|p\|`; if it is 0, its convex weights prove that no hyperplane separates. It is found
-    as the non-negative least-squares solution of
-    :math:`\min_{\lambda\ge0} \|\sum_i\lambda_i z_i\|^2 + (\sum_i\lambda_i - 1)^2`.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,)
-        Labels -1 and +1.
-    fit_intercept : bool, default=True
-        Whether hyperplanes may have an offset; if not, the 1 is dropped.
-
-    Returns
-    -------
-    Separation
-        For every unit :math:`(w, b)`, :math:`\min_i y_i(\langle x_i, w\rangle + b) \le` ``residual``.
-
-    Examples
-    --------
-    >>> X = [[0, 0], [1, 0], [0, 1], [1, 1]]
-    >>> round(separate(X, [-1, 1, 1, 1]).margin, 6)  # OR
-    0.333333
-    >>> separate(X, [-1, 1, 1, -1]).farkas.round(12).tolist()  # XOR
-    [0.25, 0.25, 0.25, 0.25]
-    """
-    rows = check_array(X, accept_sparse=True, dtype=np.float64)
-    rows = rows.toarray() if sp.issparse(rows) else rows
-    signs = np.asarray(y, dtype=np.float64)
-    if signs.shape != (len(rows),) or not np.isin(signs, (-1.0, 1.0)).all():
-        raise ValueError(
-            f"y must hold a label -1 or +1 for each of the {len(rows)} rows of X, got shape "
-            f"{signs.shape} and labels {np.unique(signs)[:4].tolist()}; use np.where(y == c, 1, -1)."
-        )
-    points = np.column_stack([rows, np.ones(len(rows))]) if fit_intercept else rows
-    Z = signs[:, None] * points
-    scale = float(np.abs(Z).max(initial=0.0)) or 1.0
-    stacked = np.vstack([Z.T / scale, np.ones(len(Z))])
-    target = np.zeros(len(stacked))
-    target[-1] = 1.0
-    weights, _ = nnls(stacked, target)
-    weights /= weights.sum()
-    plane = weights @ Z
-    norm = float(np.linalg.norm(plane))
-    margin = float(np.min(Z @ (plane / norm))) if norm > 0 else 0.0
-    w, b = (plane[:-1], float(plane[-1])) if fit_intercept else (plane, 0.0)
-    return Separation(w, b, margin, weights, norm)
-
-
 def _best_separation(X: Any, signs: Array, fit_intercept: bool) -> Separation | None:
     """:func:`separate`, or None where the problem is too large for it."""
     if X.shape[0] * (X.shape[1] + 1) > _MOST_ENTRIES:
@@ -635,106 +575,6 @@ class _Plan(NamedTuple):
     sample_weight: Array | None
     seed: int
     held_out: NDArray[np.bool_] | None
-
-
-class _Audit:
-    """Facts about one binary problem and one hyperplane; knows nothing of how it was found."""
-
-    def __init__(
-        self,
-        w: Array,
-        b: float,
-        scores: Array,
-        signs: Array,
-        norms: Array,
-        weights: Array,
-        penalty: tuple[float, float],
-    ) -> None:
-        self.w, self.b, self.signs, self.norms, self.weights = w, b, signs, norms, weights
-        self.margins = signs * scores
-        self.wrong = int(np.sum(~(self.margins > 0)))
-        self.rounding = 2.0 * (len(w) + 4) * _EPS  # relative error of a sum of d + 1 products
-        length = float(np.hypot(np.linalg.norm(w), b))
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.slack = self.rounding * norms * length  # bounds the error of each score
-        self.margin = float(self.margins.min(initial=np.inf)) / length if length > 0 else 0.0
-        self.objective = _objective(self.margins, weights, w, *penalty)
-
-    def safe_margin(self, margin: float) -> float:
-        """A margin less the largest rounding error it may carry."""
-        return margin - self.rounding * float(self.norms.max(initial=0.0))
-
-    def mistakes_claim(self, name: str, recorded: int) -> Claim:
-        """How many rows are wrong, against the number that the fit reported."""
-        statement = (
-            f"{self.wrong} of {len(self.margins)} rows are on the wrong side of, or on, the "
-            "hyperplane; no optimality claim"
-        )
-        close = int(np.sum(~(self.margins > 0) & (self.margins > -self.slack)))
-        return Claim.check(
-            f"{name}training mistakes",
-            statement,
-            Kind.EXACT,
-            self.wrong,
-            recorded,
-            "PER-1",
-            floor=recorded + close if self.wrong > recorded else 0.0,
-        )
-
-    def margin_claim(self, name: str, recorded: float) -> Claim:
-        """The margin, against the one that the fit reported: it moves with every coefficient."""
-        if self.wrong:
-            statement = f"not separated by this model: the margin is {self.margin:.4g}"
-        else:
-            statement = (
-                f"separated: every row is {self.margin:.4g} or more from the hyperplane, in the "
-                "space of (x, 1)"
-            )
-        error = 2.0 * self.rounding * float(self.norms.max(initial=0.0))
-        return Claim.check(
-            f"{name}margin", statement, Kind.EXACT, abs(self.margin - recorded), error, "PER-3"
-        )
-
-    def objective_claim(self, name: str, recorded: float) -> Claim:
-        """The penalised objective, whose minimum is known: 0, at 0 (PER-5)."""
-        statement = (
-            f"loss plus penalty is {self.objective:.4g}, that far from its minimum, which is 0 at w = 0; "
-            "a constant step hovers above it, so no optimality claim"
-        )
-        error = float(np.mean(self.weights * self.slack)) + self.rounding * abs(recorded)
-        return Claim.check(
-            f"{name}penalised objective",
-            statement,
-            Kind.EXACT,
-            abs(self.objective - recorded),
-            error,
-            "PER-5",
-        )
-
-    def separability_claim(self, name: str, best: Separation | None, *, full: bool) -> Claim:
-        """Whether any hyperplane separates the rows that this model does not (PER-6)."""
-        title, kind, source = f"{name}separability", Kind.EXACT, "PER-6"
-        if best is None:
-            why = "not separated by this model; " + (
-                "the hard-margin problem was too large to settle whether any hyperplane does"
-                if full
-                else "certify='full' or surefit.verify settles whether any hyperplane does"
-            )
-            return Claim.undecided(title, why, kind, source)
-        margin = self.safe_margin(best.margin)
-        if margin > 0:
-            statement = f"another hyperplane separates all rows, with margin {margin:.4g}"
-            return Claim.check(title, statement, kind, -margin, 0.0, source)
-        terms = np.count_nonzero(best.farkas) + len(self.w) + 4
-        floor = 4.0 * terms * _EPS * float(self.norms.max())
-        if best.residual > floor:
-            why = f"the widest margin is between {best.margin:.2g} and {best.residual:.2g}: too close to call"
-            return Claim.undecided(title, why, kind, source)
-        statement = (
-            "no hyperplane separates the rows: Farkas weights λ ≥ 0 with sum 1 have "
-            f"‖Σ λ y (x, 1)‖ = {best.residual:.1e}, and no margin exceeds that"
-        )
-        return Claim.check(title, statement, kind, best.residual, floor, source)
 
 
 class _Patience:
@@ -772,21 +612,3 @@ def _validation_error(X: Any, plan: _Plan) -> Callable[[Iterate], float]:
 
 def _epoch_mistakes(plane: Hyperplane) -> float:
     return float(plane.epoch_mistakes)
-
-
-def _objective(margins: Array, weights: Array, w: Array, l1: float, l2: float) -> float:
-    """Mean perceptron loss plus penalty."""
-    loss = float(np.mean(weights * np.maximum(-margins, 0.0)))
-    return loss + l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(w @ w)
-
-
-def _squared_row_norms(X: Any) -> Array:
-    parts = []
-    with np.errstate(over="ignore"):
-        for _, block in as_design(X).blocks():
-            if sp.issparse(block):
-                squares = sp.csr_array((block.data**2, block.indices, block.indptr), block.shape)
-                parts.append(squares @ np.ones(block.shape[1]))
-            else:
-                parts.append(np.einsum("ij,ij->i", block, block))
-    return np.concatenate(parts)

@@ -191,7 +191,7 @@ class Ridge(LinearRegressor):
             )
         if not alpha.all():
             if full:
-                claims.append(conditioning_claim(design, Y, s, coef, self.fit_intercept))
+                claims.append(conditioning_claim(design, Y, s, coef, intercept, self.fit_intercept))
             return claims
         gaps = [
             duality_gap(

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from ..iterate import Iterate
 
-__all__ = ["ElasticNetData", "elastic_net", "largest_penalty"]
+__all__ = ["ElasticNetData", "elastic_net", "largest_penalty", "working_set"]
 
 Array = NDArray[np.float64]
 _DEPTH = 5  # points combined by the extrapolation
@@ -139,7 +139,7 @@ def elastic_net(
             if _face_step(data, w, corr - l2 * w - l1 * face, l2):
                 used += 1
                 continue
-        ws, size = _working_set(w, violation, size)
+        ws, size = working_set(w, violation, size)
         target = 0.3 * worst if len(ws) < p else 0.01 * worst
         for sweeps in _sweep(data, w, u, ws, l1, l2, positive, rng, target, budget - used):
             used += sweeps
@@ -274,7 +274,7 @@ def _violation(w: Array, corr: Array, l1: float, l2: float, positive: bool) -> A
     return np.where(w != 0.0, np.abs(slack - l1 * np.sign(w)), at_zero)
 
 
-def _working_set(w: Array, violation: Array, size: int) -> tuple[NDArray[np.int64], int]:
+def working_set(w: Array, violation: Array, size: int) -> tuple[NDArray[np.int64], int]:
     """The support and the worst violators; doubles as long as the support fills it."""
     p = len(w)
     if p <= _SMALL:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..losses import Loss
 
-__all__ = ["armijo", "objective"]
+__all__ = ["objective", "step_length"]
 
 Array = NDArray[np.float64]
 
@@ -18,7 +18,7 @@ def objective(loss: Loss, z: Array, y: Array, s: Array, w: Array, l1: float, l2:
     return float(s @ loss.pointwise(z, y)) + penalty
 
 
-def armijo(
+def step_length(
     loss: Loss,
     y: Array,
     s: Array,

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ..design import Design
 from ..iterate import Iterate
 from ..losses import Loss, Softmax
-from .glm import armijo, objective
+from .glm import objective, step_length
 
 __all__ = ["glm_newton"]
 
@@ -74,7 +74,7 @@ def glm_newton(
         )
         decrement = -float(np.vdot(slope, step) + np.vdot(slope_b, step_b))
         move = X.dot(step) - mean @ step + step_b
-        t = armijo(loss, y, s, z, move, w, step, 0.0, l2, value, decrement)
+        t = step_length(loss, y, s, z, move, w, step, 0.0, l2, value, decrement)
         if t == 0.0:  # no step lowers the objective: rounding is reached
             yield Iterate((w, b), value, min(max(0.5 * decrement, 0.0), value), 0.0)
             return
@@ -116,7 +116,9 @@ def _scalar_direct(
         return -_solve(hessian, l2, slope), np.zeros(())
     center = X.mean(sh)  # under the curvature's own weights the intercept decouples
     offset = mean - center
-    step = -_solve(X.gram(sh, center), l2, slope + offset * slope_b)
+    step = -_solve(
+        X.gram(sh, center), l2, slope + offset * slope_b, mass * _rounding(X, center) ** 2
+    )
     return step, np.asarray(-slope_b / mass + offset @ step)
 
 
@@ -147,13 +149,32 @@ def _softmax_direct(
     rhs = np.vstack([slope, slope_b]) if fit_intercept else slope
     penalty = np.full(columns, l2)
     penalty[features:] = 0.0
-    step = -_solve(hessian, np.tile(penalty, classes), rhs.T.ravel()).reshape(classes, columns).T
+    noise = np.zeros(columns)
+    noise[:features] = s.sum() * _rounding(X, mean) ** 2
+    step = (
+        -_solve(hessian, np.tile(penalty, classes), rhs.T.ravel(), np.tile(noise, classes))
+        .reshape(classes, columns)
+        .T
+    )
     return step[:features], step[features] if fit_intercept else np.zeros(classes)
 
 
-def _solve(hessian: Array, l2: float | Array, rhs: Array) -> Array:
-    """Cholesky after scaling to unit diagonal; least squares where the Hessian is singular."""
+def _rounding(X: Design, center: Array) -> Array:
+    """How far from 0 the entries of a constant column may be after centring."""
+    return np.finfo(np.float64).eps * (8.0 + math.sqrt(X.shape[0])) * np.abs(center)
+
+
+def _solve(hessian: Array, l2: float | Array, rhs: Array, noise: float | Array = 0.0) -> Array:
+    """Cholesky after scaling to unit diagonal; least squares where the Hessian is singular.
+
+    A diagonal up to ``noise`` is that of a constant column, centred: no step is taken there.
+    """
     hessian[np.diag_indices_from(hessian)] += l2
+    constant = np.diag(hessian) <= noise
+    if constant.any():
+        hessian[constant] = hessian[:, constant] = 0.0
+        hessian[constant, constant] = 1.0
+        rhs = np.where(constant, 0.0, rhs)
     scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     unit = hessian / np.outer(scale, scale)
     try:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ..iterate import Iterate
 from ..losses import Logistic, Loss, Softmax
 from .coordinate import ElasticNetData, elastic_net
-from .glm import armijo, objective
+from .glm import objective, step_length
 
 __all__ = ["prox_newton"]
 
@@ -72,7 +72,7 @@ def prox_newton(
         move = X @ (new_w - w) + (new_b - b)
         t = 0.0
         if fall > 1e-15 * abs(value):
-            t = armijo(loss, y, s, z, move, w, new_w - w, l1, l2, value, fall)
+            t = step_length(loss, y, s, z, move, w, new_w - w, l1, l2, value, fall)
         if t == 0.0:  # the gain drowns in the rounding of the objective, not in that of its slope
             slopes = [
                 _violation(X, y, s, loss, l1, l2, *point, fit_intercept)
