@@ -17,7 +17,8 @@ candidate can only weaken the bound:
   removed inside the domain of l* by :meth:`Loss.balance`;
 * norm constraint X'(s theta) in the dual ball: scaling by :meth:`Penalty.feasible_scale`;
 * no penalty, X'(s theta) = 0: one Newton correction in the span of the columns, feasible once no
-  prediction moves beyond the domain of l*; otherwise the gap is infinite, that is, undecided.
+  prediction moves beyond the domain of l*; otherwise only the least value that the losses can take
+  bounds the objective from below, and the gap is undecided unless that suffices.
 
 ``Gap.floor`` estimates what rounding alone can do to the difference; a gap is never below ``-floor``.
 This module imports no solver (an import contract keeps it so).
@@ -41,8 +42,9 @@ Examples
 
 from __future__ import annotations
 
+import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,13 +62,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Gap:
-    """Primal value, dual value, their difference, and the rounding floor of that difference."""
+    """Primal value, dual value, their difference, and the rounding floor of that difference.
+
+    ``trivial`` says that no dual point near the model was feasible, and ``dual`` is the least value that
+    the losses can take at all.
+    """
 
     primal: float
     dual: float
     gap: float
     floor: float
     theta: Array
+    trivial: bool = False
 
 
 def duality_gap(
@@ -128,9 +135,11 @@ def duality_gap(
 
     best = _trivial(primal, loss, z, y, s)
     for candidate in _candidates(loss, z, y, s, free, witness):
-        theta, v = _repair(candidate, design, y, z, s, loss, penalty, free, intercept_scaling)
+        theta, v, mean = _repair(candidate, design, y, z, s, loss, penalty, free, intercept_scaling)
+        if np.abs(theta).max() <= 1e-10 * np.abs(candidate).max():  # the repair leads to 0 itself
+            best = replace(best, trivial=False)
         for t in _scales(penalty, v, params):
-            conjugates = loss.conjugate(t * theta, y)
+            conjugates = np.where(s > 0, loss.conjugate(t * theta, y), 0.0)
             unpenalised = isinstance(penalty, NoPenalty) and not penalty.positive
             dual_penalty = 0.0 if unpenalised else penalty.conjugate(t * v)
             dual = -float(s @ conjugates) - dual_penalty
@@ -139,11 +148,11 @@ def duality_gap(
             if unpenalised and not _is_rounding(v, theta, design, s):
                 continue
             mass = float(s @ (np.abs(pointwise) + np.abs(conjugates)))
-            if isinstance(
-                loss, (MarginLoss, Softmax)
-            ):  # a perfect fit is still made of such numbers
+            if isinstance(loss, (MarginLoss, Softmax)):  # a perfect fit is made of such numbers too
                 mass += float(s @ loss.pointwise(np.zeros_like(z), y))
+            push = s @ np.abs(theta).reshape(n, -1)  # what an error in z does to the objective
             mass += float(s @ np.abs(theta * z).reshape(n, -1).sum(axis=1))
+            mass += float((np.abs(mean) @ np.abs(w).reshape(len(w), -1) + np.abs(b)) @ push)
             mass += abs(float(np.vdot(v, params))) + penalty.value(params) + abs(dual_penalty)
             leak = float(np.abs(v * params).sum()) if unpenalised else 0.0
             floor = 4.0 * eps * (8.0 + math.log2(n)) * mass + leak
@@ -154,7 +163,7 @@ def duality_gap(
 def _trivial(primal: float, loss: Loss, z: Array, y: Array, s: Array) -> Gap:
     """theta = 0 is always feasible: no model does better than the least value of each loss."""
     dual = -float(s @ loss.conjugate(np.zeros_like(z), y))
-    return Gap(primal, dual, primal - dual, 0.0, np.zeros_like(z))
+    return Gap(primal, dual, primal - dual, 0.0, np.zeros_like(z), trivial=True)
 
 
 def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: float = 0.0) -> Claim:
@@ -163,7 +172,7 @@ def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: floa
     ``curvature`` is the strong convexity of the objective in the coefficients: where it is positive, the
     gap also bounds their distance to the optimal ones, by sqrt(2 gap / curvature).
     """
-    if gap.gap == math.inf:
+    if gap.trivial and gap.gap > tol * null:
         why = "no feasible dual point was found near this model: nothing is shown"
         return Claim.undecided("duality gap", why, Kind.OPTIMAL, source)
     shown = max(gap.gap, gap.floor)
@@ -208,7 +217,7 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
     if isinstance(loss, Softmax):
         return _best_offsets_softmax(loss, z, y, s)
     if not math.isfinite(loss.smoothness):
-        return 0.0  # non-smooth: the caller's witness carries the information
+        return _best_kink(loss, z, y, s)
     low, high = -math.inf, math.inf
     b, scale = 0.0, float(s.sum())
     for _ in range(100):  # Newton on the increasing derivative, kept in its bracket
@@ -219,12 +228,25 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
         bend = float(s @ loss.hess(z + b, y))
         step = -slope / bend if bend > 1e-12 * scale else -math.copysign(1.0 + abs(b), slope)
         nearer = b + step
+        if nearer == b:
+            break
         if not low < nearer < high:
             nearer = 0.5 * (low + high)
         if abs(nearer - b) <= 4e-16 * (1.0 + abs(b)):
             break
         b = nearer
     return b
+
+
+def _best_kink(loss: Loss, z: Array, y: Array, s: Array) -> float:
+    """A piecewise linear objective is least at one of its kinks: bisection over them."""
+    kinks = np.unique((loss.kink(y) - z)[s > 0])
+    low, high = 0, len(kinks) - 1
+    while low < high:
+        middle = (low + high) // 2
+        here, there = (float(s @ loss.pointwise(z + b, y)) for b in kinks[middle : middle + 2])
+        low, high = (middle + 1, high) if there < here else (low, middle)
+    return float(kinks[low])
 
 
 def _best_offsets_softmax(loss: Softmax, z: Array, y: Array, s: Array) -> Array:
@@ -251,8 +273,11 @@ def _candidates(
 ) -> list[Array]:
     offset = best_offset(loss, z, y, s) if free else 0.0
     found = [loss.grad(z + offset, y)]
-    if witness is not None and np.shape(witness) == np.shape(z) and np.isfinite(witness).all():
-        found.append(np.asarray(witness, dtype=np.float64))
+    if witness is not None:
+        with contextlib.suppress(TypeError, ValueError):  # not numbers: no witness
+            given = np.asarray(witness, dtype=np.float64)
+            if given.shape == z.shape and bool((np.abs(given) < 1e100).all()):
+                found.append(given)
     return found
 
 
@@ -266,15 +291,14 @@ def _repair(
     penalty: Penalty,
     free: bool,
     intercept_scaling: float | None,
-) -> tuple[Array, Array]:
-    """A dual point near ``theta`` that meets the equality constraints, and v = -X'(s theta) there."""
+) -> tuple[Array, Array, Array]:
+    """A dual point near ``theta`` that meets the equalities, v = -X'(s theta) there, and the mean row."""
     if free:
         theta = loss.balance(theta, y, s)
     if isinstance(penalty, NoPenalty) and not penalty.positive:
         for _ in range(2):  # the second pass removes the rounding of the first
             theta = theta - _newton_correction(theta, design, y, z, s, loss, free)
-        return theta, _adjoint(theta, design, s, free, intercept_scaling)
-    return theta, _adjoint(theta, design, s, free, intercept_scaling)
+    return theta, *_adjoint(theta, design, s, free, intercept_scaling)
 
 
 def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
@@ -283,6 +307,8 @@ def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
     The elastic net is a Lasso on data with sqrt(l2) I appended, whose dual constraint is
     |v - l2 w| <= l1; scaling to meet it avoids dividing a violation by a tiny l2.
     """
+    if isinstance(penalty, NoPenalty) and not penalty.positive:
+        return [1.0]
     scales = [penalty.feasible_scale(v)]
     if isinstance(penalty, ElasticNet) and penalty.l1 > 0 and penalty.l2 > 0:
         slack = v - penalty.l2 * params
@@ -301,19 +327,17 @@ def _is_rounding(v: Array, theta: Array, design: Design, s: Array) -> bool:
 
 def _adjoint(
     theta: Array, design: Design, s: Array, free: bool, intercept_scaling: float | None
-) -> Array:
+) -> tuple[Array, Array]:
+    """v = -X'(s theta) and the weighted mean row, in one pass over X."""
     st = (s * theta.T).T
+    both = design.tdot(np.column_stack([st, s]))
+    v, mean = -both[:, :-1].reshape(-1, *st.shape[1:]), both[:, -1] / s.sum()
     if free:  # columns may be centred at will; here it removes what rounding left in sum(s theta)
-        both = design.tdot(np.column_stack([st, s]))  # one pass: X'(s theta) and X's
-        v = np.multiply.outer(both[:, -1] / s.sum(), st.sum(axis=0)) - both[:, :-1].reshape(
-            -1, *st.shape[1:]
-        )
-    else:
-        v = -design.tdot(st)
+        v = v + np.multiply.outer(mean, st.sum(axis=0))
     if intercept_scaling is not None:
         last = -intercept_scaling * st.sum(axis=0)
         v = np.concatenate([v, np.atleast_1d(last)[None] if v.ndim == 2 else np.atleast_1d(last)])
-    return v
+    return v, mean
 
 
 def _newton_correction(
@@ -328,8 +352,17 @@ def _newton_correction(
     center = design.mean(sh) if free and sh.sum() > 0 else np.zeros(design.shape[1])
     rhs = design.tdot(st) - (design.mean(s) * st.sum() if free else 0.0)
     gram = design.gram(sh, center if free else None)
-    d = np.asarray(np.linalg.lstsq(gram, rhs, rcond=1e-14)[0], dtype=np.float64)
+    d = _equilibrated(gram, rhs)
     return h * (design.dot(d) - float(center @ d))
+
+
+def _equilibrated(matrix: Array, rhs: Array) -> Array:
+    """Minimum-norm solution after scaling to a unit diagonal: a small column is not a zero column."""
+    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    scale[scale == 0.0] = 1.0
+    unit = matrix / scale / scale[:, None]
+    solution = np.asarray(np.linalg.lstsq(unit, rhs / scale, rcond=1e-14)[0], dtype=np.float64)
+    return solution / scale
 
 
 def _newton_correction_softmax(st: Array, design: Design, p: Array, s: Array, free: bool) -> Array:
@@ -348,7 +381,7 @@ def _newton_correction_softmax(st: Array, design: Design, p: Array, s: Array, fr
                 block[-1, -1] = weight.sum()
             hessian[k, :, m, :] = hessian[m, :, k, :] = block if k == m else -block
     size = classes * columns
-    solution = np.linalg.lstsq(hessian.reshape(size, size), rhs.T.ravel(), rcond=1e-14)[0]
+    solution = _equilibrated(hessian.reshape(size, size), rhs.T.ravel())
     d = solution.astype(np.float64).reshape(classes, columns).T
     moved = design.dot(d[: design.shape[1]]) + (d[-1] if free else 0.0)
     return p * (moved - (p * moved).sum(axis=1, keepdims=True))

@@ -100,6 +100,10 @@ class Loss(ABC):
     def prox(self, z: Array, y: Array, step: float) -> Array:
         """argmin over t of ``loss(t, y) + (t - z)^2 / (2 step)``, sample by sample."""
 
+    def kink(self, y: Array) -> Array:
+        """For a piecewise linear loss, the prediction at which it bends."""
+        return y
+
     def value(self, z: Array, y: Array, sample_weight: Array | None = None) -> float:
         """The (weighted) mean loss."""
         return float(np.average(self.pointwise(z, y), weights=sample_weight))
@@ -456,6 +460,9 @@ class PerceptronLoss(MarginLoss):
     lipschitz = 1.0
     calibrated = False
 
+    def kink(self, y: Array) -> Array:
+        return np.zeros_like(y)
+
     def phi(self, eta: Array) -> Array:
         return np.maximum(-eta, 0.0)
 
@@ -528,8 +535,14 @@ class Softmax(Loss):
         return np.where(inside, xlogy(p, p).sum(axis=1), np.inf)
 
     def prox(self, z: Array, y: Array, step: float) -> Array:
+        """Newton, halved row by row until the strongly convex objective falls."""
         t = z.astype(np.float64)
-        for _ in range(200):  # damped Newton; the Jacobian is I + step (diag p - p p')
+
+        def objective(t: Array) -> Array:
+            return self.pointwise(t, y) + ((t - z) ** 2).sum(axis=1) / (2.0 * step)
+
+        value = objective(t)
+        for _ in range(200):  # the Jacobian of t - z + step grad is I + step (diag p - p p')
             p = softmax(t, axis=1)
             residual = t - z + step * self.grad(t, y)
             scaled = 1.0 / (1.0 + step * p)
@@ -537,8 +550,16 @@ class Softmax(Loss):
                 1.0 - step * (scaled * p**2).sum(axis=1)
             )
             move = scaled * (residual + step * p * rank_one[:, None])
-            t = t - move / np.maximum(1.0, np.abs(move).max(axis=1, keepdims=True))
-            if np.abs(move).max() <= 1e-14 * (1.0 + np.abs(t).max()):
+            length = np.ones((len(t), 1))
+            noise = 1e-14 * (np.abs(value) + np.abs(t).max(axis=1))
+            for _ in range(60):
+                worse = objective(t - length * move) > value + noise
+                if not worse.any():
+                    break
+                length[worse] /= 2.0
+            t = t - length * move
+            value = objective(t)
+            if (np.abs(length * move) <= 2e-16 * (1.0 + np.abs(t))).all():
                 break
         return t
 

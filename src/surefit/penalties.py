@@ -5,9 +5,10 @@ A penalty is a convex function of the coefficients; constraints are penalties th
 
     Omega*(v) = max_w  <v, w> - Omega(w),
 
-and ``feasible_scale(v)`` is the largest t in [0, 1] with Omega*(t v) finite: scaling by it turns any dual
-candidate into a feasible one. ``subdiff_distance(w, g)`` is the distance from -g to the
-subdifferential at w, coordinate by coordinate: 0 exactly at a minimiser of f + Omega, g the gradient of f.
+and ``feasible_scale(v)`` is the largest t in [0, 1] with Omega*(t v) finite: scaling by it turns
+any dual candidate into a feasible one. ``subdiff_distance(w, g)`` measures how far -g is from the
+subdifferential at w by the move of a unit prox step: 0 exactly at a minimiser of f + Omega, g the
+gradient of f.
 
 Examples
 --------
@@ -150,18 +151,24 @@ class Box(Penalty):
     low: float
     high: float
 
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise ValueError(f"low must not exceed high, got low={self.low!r}, high={self.high!r}.")
+
     def value(self, w: Array) -> float:
-        slack = _EDGE * max(abs(self.low), abs(self.high))
+        ends = [abs(end) for end in (self.low, self.high) if math.isfinite(end)]
+        slack = _EDGE * max(ends, default=0.0)
         return 0.0 if ((w >= self.low - slack) & (w <= self.high + slack)).all() else math.inf
 
     def prox(self, w: Array, step: float) -> Array:
         return project_box(w, self.low, self.high)
 
     def conjugate(self, v: Array) -> float:
-        return float(np.maximum(self.low * v, self.high * v).sum())
+        moving = v[v != 0.0]  # an infinite end times 0 counts as 0
+        return float(np.maximum(self.low * moving, self.high * moving).sum())
 
     def feasible_scale(self, v: Array) -> float:
-        return 1.0
+        return 1.0 if math.isfinite(self.conjugate(v)) else 0.0
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,10 @@ class Ball(Penalty):
     """The constraint ||w||_2 <= radius, as an indicator."""
 
     radius: float
+
+    def __post_init__(self) -> None:
+        if not self.radius >= 0:
+            raise ValueError(f"radius must be non-negative, got {self.radius!r}.")
 
     def value(self, w: Array) -> float:
         return 0.0 if np.linalg.norm(w) <= self.radius * (1 + _EDGE) else math.inf

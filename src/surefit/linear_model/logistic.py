@@ -38,6 +38,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import _fit_context
+from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
@@ -54,14 +55,24 @@ from ..penalties import NoPenalty, Penalty
 from ..solvers.glm_newton import glm_newton
 from ..solvers.prox_newton import prox_newton
 from .base import check_scale, check_solution
+from .callbacks import FitTasks
 
 __all__ = ["LogisticRegression"]
 
 Array = NDArray[np.float64]
 _TIGHT = 1e-8  # Newton's last step squares the error, so the fit goes this far when tol is looser
+_SAG = "The max_iter was reached which means the coef_ did not converge; increase it"
+_NOT_CONVERGED = {  # in scikit-learn's words
+    "lbfgs": "lbfgs failed to converge. Increase the number of iterations (max_iter)",
+    "newton-cg": "newton-cg failed to converge. Increase the number of iterations (max_iter)",
+    "newton-cholesky": "Newton solver did not converge after {} iterations. Increase max_iter",
+    "liblinear": "Liblinear failed to converge, increase the number of iterations (max_iter)",
+    "sag": _SAG,
+    "saga": _SAG,
+}
 
 
-class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
+class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Certified):
     """Logistic regression, a drop-in for :class:`sklearn.linear_model.LogisticRegression`.
 
     Parameters
@@ -209,12 +220,18 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
                 f"{self.classes_.tolist()}: give every class some weight, or drop its rows."
             )
         rows, codes, s = (X, codes, s) if kept.all() else (_take(X, kept), codes[kept], s[kept])
-        w, b, fit = self._solve(rows, codes, s, loss, self._start(X.shape[1]))
-        check_solution(w, b)
+        dtype = np.float64 if self.solver == "liblinear" else X.dtype  # as in scikit-learn
+        tasks = None
+        if hasattr(self, "_skl_callbacks"):
+            tasks = FitTasks(self, X, y, sample_weight, lambda point: self._public(point, dtype))
+        fit = self._solve(rows, codes, s, loss, self._start(X.shape[1]), tasks)
+        self.__dict__.update(self._public(fit.x, dtype))
+        check_solution(self.coef_, self.intercept_)
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
-        self.coef_ = np.ascontiguousarray(np.atleast_2d(w.T), dtype=X.dtype)
-        self.intercept_ = np.atleast_1d(b).astype(X.dtype)
-        return self._seal(X, y, sample_weight, fit.stop.value)
+        self._seal(X, y, sample_weight, fit.stop.value)
+        if tasks is not None:
+            tasks.finish()
+        return self
 
     # ------------------------------------------------------------------ the problem
 
@@ -254,8 +271,14 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
     # ------------------------------------------------------------------ the fit
 
     def _solve(
-        self, X: Any, y: Array, s: Array, loss: Loss, start: tuple[Array, Array]
-    ) -> tuple[Array, Array, Fit]:
+        self,
+        X: Any,
+        y: Array,
+        s: Array,
+        loss: Loss,
+        start: tuple[Array, Array],
+        tasks: FitTasks | None,
+    ) -> Fit:
         penalty, free = self._penalty(), self.fit_intercept
         w, b = start
         scaling = self._intercept_scaling()
@@ -272,28 +295,8 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
             steps = glm_newton(as_design(X), y, s, loss, l2, w, b, fit_intercept=free)
         if self.max_iter == 0:
             steps = iter([Iterate((w, b), cost=0)])
-        fit = self._run(steps, X, y, s, loss, penalty, free, null)
-        w, b = fit.x
-        if scaling is not None:
-            w, b = w[:-1], scaling * w[-1]
-        if w.ndim == 2:  # the softmax does not see a common shift of the classes: take it out
-            b = b - b.mean()
-            if isinstance(penalty, NoPenalty):
-                w = w - w.mean(axis=1, keepdims=True)
-        return w, np.asarray(b), fit
-
-    def _run(
-        self,
-        steps: Any,
-        X: Any,
-        y: Array,
-        s: Array,
-        loss: Loss,
-        penalty: Penalty,
-        free: bool,
-        null: float,
-    ) -> Fit:
-        """Newton steps until the gap passes; without a penalty, the solver's own estimate of it."""
+        if tasks is not None:
+            steps = tasks.watch(steps, (w, b))
         design = as_design(X)
 
         def gap(x: tuple[Array, Array]) -> float:
@@ -301,11 +304,25 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
                 design, y, x[0], x[1], loss, penalty, weights=s, fit_intercept=free
             ).gap
 
-        return run(
+        return run(  # until the gap passes; without a penalty, the solver's own estimate of it
             steps, None if isinstance(penalty, NoPenalty) else gap,
             tol=min(self.tol, _TIGHT) * null, max_iter=max(self.max_iter, 1),
+            callback=None if tasks is None else lambda *_: tasks.stop,
             verbose=int(self.verbose), name=type(self).__name__,
         )  # fmt: skip
+
+    def _public(self, point: tuple[Array, Array], dtype: Any) -> dict[str, NDArray[Any]]:
+        """``coef_`` and ``intercept_`` at a point of the solver."""
+        w, b = point
+        scaling = self._intercept_scaling()
+        if scaling is not None:
+            w, b = w[:-1], scaling * w[-1]
+        if w.ndim == 2:  # the softmax does not see a common shift of the classes: take it out
+            b = b - b.mean()
+            if isinstance(self._penalty(), NoPenalty):
+                w = w - w.mean(axis=1, keepdims=True)
+        coef = np.ascontiguousarray(np.atleast_2d(w.T), dtype=dtype)
+        return {"coef_": coef, "intercept_": np.atleast_1d(b).astype(dtype)}
 
     def _intercept_scaling(self) -> float | None:
         if self.solver == "liblinear" and self.fit_intercept:
@@ -352,10 +369,8 @@ class LogisticRegression(LinearClassifierMixin, SparseCoefMixin, Certified):
     def _remedy(self) -> str:
         if isinstance(self._penalty(), NoPenalty) and "finite optimum" in self.certificate_:
             return "Use a penalty (a finite C), or more data."
-        return (
-            f"{self.solver} failed to converge: increase the number of iterations (max_iter) or scale "
-            "the data, for instance with StandardScaler."
-        )
+        words = _NOT_CONVERGED[self.solver].format(int(self.n_iter_[0]))
+        return f"{words}, or scale the data, for instance with StandardScaler."
 
     def _warn_of_deprecated(self) -> None:
         if self.n_jobs is not None:
