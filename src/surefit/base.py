@@ -108,9 +108,9 @@ def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     return checked
 
 
-def scale_error(name: str, largest: float) -> ValueError:
-    """The error for values whose squares overflow float64."""
+def scale_error(name: str, largest: float, words: str = "") -> ValueError:
+    """The error for values whose squares overflow float64; ``words`` to begin with."""
     return ValueError(
-        f"{name} has values as large as {largest:.3g}, whose squares overflow float64. "
+        f"{words}{name} has values as large as {largest:.3g}, whose squares overflow float64. "
         f"Rescale {name} first, for instance with sklearn.preprocessing.StandardScaler."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +23,7 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
     coef_: NDArray[Any]
     intercept_: Any
     fit_intercept: bool
+    _overflow: ClassVar[str] = ""  # how scikit-learn's error for values that overflow begins
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict with the linear model.
@@ -46,7 +47,7 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
             X, y, sample_weight, reset=reset, y_numeric=True, multi_output=True
         )
         y = np.asarray(y, dtype=np.float64)
-        check_scale(X, y)
+        check_scale(X, y, self._overflow)
         return X, y, sample_weight
 
     def _store(
@@ -75,7 +76,7 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
         return tags
 
 
-def check_scale(X: Any, y: Array | None = None) -> None:
+def check_scale(X: Any, y: Array | None = None, words: str = "") -> None:
     """Refuse values whose squares overflow float64; one pass over X, none where X is float32."""
     flat = {"X": X.data if sp.issparse(X) else X.ravel(order="K")}
     if y is not None:
@@ -85,7 +86,7 @@ def check_scale(X: Any, y: Array | None = None) -> None:
         if np.isfinite(np.prod([max(1.0, total) for total in size.values()])):  # so is (X'y)^2
             return
     name = max(size, key=lambda name: size[name])
-    raise scale_error(name, float(np.abs(flat[name]).max()))
+    raise scale_error(name, float(np.abs(flat[name]).max()), words)
 
 
 def check_solution(*arrays: Array) -> None:

@@ -101,6 +101,9 @@ class ElasticNet(LinearRegressor):
     ([18.838, 64.56], True)
     """
 
+    _overflow: ClassVar[str] = (
+        "Coordinate descent iterations resulted in non-finite parameter values: "
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],

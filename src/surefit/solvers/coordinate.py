@@ -119,7 +119,7 @@ def elastic_net(
     w[data.norm2 == 0.0] = 0.0
     p = len(w)
     used, last, size = 0, 0, min(p, max(10, 2 * int(np.count_nonzero(w))))
-    best, stalls = math.inf, 0
+    best, lowest, stalls = math.inf, math.inf, 0
     face, tried = np.full(p, np.nan), False  # the signs of the last round; a Newton step on them
     while True:
         u = data.weighted_residual(w)
@@ -127,7 +127,9 @@ def elastic_net(
         value, gap = _objective_and_gap(data, w, u, corr, l1, l2, positive)
         yield Iterate(w, value, gap, cost=used - last)
         last = used
-        best, stalls = (gap, 0) if gap < 0.9 * best else (best, stalls + 1)
+        # the gap may rest while the objective falls: only when both do, rounding is reached
+        stalls = 0 if gap < 0.9 * best or value < lowest - 1e-15 * abs(lowest) else stalls + 1
+        best, lowest = min(best, gap), min(lowest, value)
         violation = _violation(w, corr, l1, l2, positive)
         worst = float(violation.max(initial=0.0))
         if worst == 0.0 or stalls >= 20 or used >= budget:

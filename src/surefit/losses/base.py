@@ -1,0 +1,76 @@
+"""What a loss is: the interface that solvers and certificates use."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EDGE", "Loss"]
+
+Array = NDArray[np.float64]
+# A dual coordinate may leave its domain by rounding alone; it is read as the nearest end.
+EDGE = 1e-12
+
+
+class Loss(ABC):
+    """A separable loss on raw predictions.
+
+    Attributes
+    ----------
+    convex : bool
+        Convex in z for every y.
+    smoothness : float
+        Largest curvature in z; infinite where the derivative jumps.
+    lipschitz : float
+        Largest slope in z.
+    """
+
+    convex: ClassVar[bool] = True
+    smoothness: float = math.inf
+    lipschitz: float = math.inf
+
+    @abstractmethod
+    def pointwise(self, z: Array, y: Array) -> Array:
+        """The loss of each sample."""
+
+    @abstractmethod
+    def grad(self, z: Array, y: Array) -> Array:
+        """Derivative in z of each sample's loss; the documented subgradient at a kink."""
+
+    @abstractmethod
+    def hess(self, z: Array, y: Array) -> Array:
+        """Second derivative in z of each sample's loss, where it exists (0 at kinks)."""
+
+    @abstractmethod
+    def conjugate(self, theta: Array, y: Array) -> Array:
+        """Fenchel conjugate of each sample's loss."""
+
+    @abstractmethod
+    def prox(self, z: Array, y: Array, step: float) -> Array:
+        """argmin over t of ``loss(t, y) + (t - z)^2 / (2 step)``, sample by sample."""
+
+    def kink(self, y: Array) -> Array:
+        """For a piecewise linear loss, the prediction at which it bends."""
+        return y
+
+    def value(self, z: Array, y: Array, sample_weight: Array | None = None) -> float:
+        """The (weighted) mean loss."""
+        return float(np.average(self.pointwise(z, y), weights=sample_weight))
+
+    def balance(self, theta: Array, y: Array, weights: Array) -> Array:
+        """A dual point near ``theta`` with ``sum(weights * theta) = 0``, still in the domain.
+
+        The domain of every convex loss here contains 0 and is convex, so shrinking the heavier sign
+        keeps each coordinate feasible.
+        """
+        up = float(weights @ np.maximum(theta, 0.0))
+        down = float(weights @ np.maximum(-theta, 0.0))
+        if up == down:
+            return theta
+        if up > down:
+            return np.where(theta > 0, theta * (down / up), theta)
+        return np.where(theta < 0, theta * (up / down), theta)

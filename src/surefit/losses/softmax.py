@@ -1,0 +1,92 @@
+"""The softmax cross-entropy of several classes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax, xlogy
+
+from .base import EDGE, Loss
+
+__all__ = ["Softmax"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Softmax(Loss):
+    """-log softmax(z)_y for z in R^K and y in {0, ..., K-1} (LOS-8).
+
+    ``grad`` is p - onehot(y). ``hess`` returns the probabilities p: the Hessian of a sample is
+    diag(p) - p p'. The dual point theta = p - onehot(y) ranges over a shifted simplex, where the
+    conjugate is the negative entropy of p.
+    """
+
+    smoothness = 0.5
+    lipschitz = math.sqrt(2.0)
+
+    def pointwise(self, z: Array, y: Array) -> Array:
+        return logsumexp(z, axis=1) - z[np.arange(len(z)), y.astype(np.intp)]
+
+    def grad(self, z: Array, y: Array) -> Array:
+        p: Array = softmax(z, axis=1)
+        p[np.arange(len(z)), y.astype(np.intp)] -= 1.0
+        return p
+
+    def hess(self, z: Array, y: Array) -> Array:
+        return softmax(z, axis=1)
+
+    def conjugate(self, theta: Array, y: Array) -> Array:
+        p = theta.copy()
+        p[np.arange(len(p)), y.astype(np.intp)] += 1.0
+        inside = (p >= -EDGE).all(axis=1) & (np.abs(p.sum(axis=1) - 1.0) <= EDGE * p.shape[1])
+        p = np.maximum(p, 0.0)
+        return np.where(inside, xlogy(p, p).sum(axis=1), np.inf)
+
+    def prox(self, z: Array, y: Array, step: float) -> Array:
+        """Newton, halved row by row until the strongly convex objective falls."""
+        t = z.astype(np.float64)
+
+        def objective(t: Array) -> Array:
+            return self.pointwise(t, y) + ((t - z) ** 2).sum(axis=1) / (2.0 * step)
+
+        value = objective(t)
+        for _ in range(200):  # the Jacobian of t - z + step grad is I + step (diag p - p p')
+            p = softmax(t, axis=1)
+            residual = t - z + step * self.grad(t, y)
+            scaled = 1.0 / (1.0 + step * p)
+            rank_one = (scaled * p * residual).sum(axis=1) / (
+                1.0 - step * (scaled * p**2).sum(axis=1)
+            )
+            move = scaled * (residual + step * p * rank_one[:, None])
+            length = np.ones((len(t), 1))
+            noise = 1e-14 * (np.abs(value) + np.abs(t).max(axis=1))
+            for _ in range(60):
+                worse = objective(t - length * move) > value + noise
+                if not worse.any():
+                    break
+                length[worse] /= 2.0
+            t = t - length * move
+            value = objective(t)
+            if (np.abs(length * move) <= 2e-16 * (1.0 + np.abs(t))).all():
+                break
+        return t
+
+    def balance(self, theta: Array, y: Array, weights: Array) -> Array:
+        """Shift each class to balance, then mix with the class frequencies until all are feasible.
+
+        The frequencies themselves are a balanced point in the interior, so a small mixture repairs
+        the coordinates that a shift pushed below zero.
+        """
+        rows = np.arange(len(theta))
+        onehot = np.zeros_like(theta)
+        onehot[rows, y.astype(np.intp)] = 1.0
+        total = weights.sum()
+        frequencies = weights @ onehot / total
+        p = theta + onehot - (weights @ theta) / total
+        short = np.where(p < 0, -p / np.maximum(frequencies - p, 1e-300), 0.0)
+        mix = float(short.max(initial=0.0))
+        return (1.0 - mix) * p + mix * frequencies - onehot

@@ -1,0 +1,162 @@
+"""The law of a certified estimator: its certificate holds, and can fail."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from ..certificate import Certificate, Status, verify
+from ._tools import (
+    require,
+)
+
+__all__ = ["check_certificate"]
+
+Array = NDArray[np.float64]
+
+
+def check_certificate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    nudge: float = 1e-3,
+    direction: ArrayLike | None = None,
+) -> Certificate:
+    """A certificate holds at the solution, and fails when the model or the data are tampered with.
+
+    A clone is fitted with ``tol=1e-10`` and many iterations, where it has these parameters. Its
+    certificate must be ok, with finite bounds (an infinite one says nothing), and
+    :func:`surefit.verify` must confirm it and recognise the data. Then
+    ``coef_`` is moved by ``nudge * ||coef_||``, and a free ``intercept_`` by
+    ``nudge * (1 + |intercept_|)``: each time a claim must fail. Finally one cell of X, one target, the order
+    of the rows and the number of rows change: each time the claim ``"data"`` must fail.
+
+    Parameters
+    ----------
+    estimator : surefit estimator
+        Never touched: clones and copies are.
+    X, y, sample_weight : array-like
+        Training data. X may be sparse.
+    nudge : float
+        Relative length of the nudge.
+    direction : array of the shape of ``coef_``, optional
+        Where ``coef_`` is moved to; along itself by default. It must not be a direction in which the
+        objective is flat (a null vector of X, a common shift of all softmax classes).
+
+    Returns
+    -------
+    Certificate
+        Of the fitted clone.
+
+    Raises
+    ------
+    AssertionError
+        Naming the law, the estimator and the claims.
+
+    Examples
+    --------
+    >>> from surefit.linear_model import Ridge
+    >>> X, y = [[0.0], [1.0], [2.0], [4.0]], [0.0, 1.1, 1.9, 4.2]
+    >>> check_certificate(Ridge(alpha=0.1), X, y).ok
+    True
+    """
+    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    y, weight = np.asarray(y), None if sample_weight is None else np.asarray(sample_weight)
+    before = joblib.hash(estimator)
+    model = _fit_tightly(estimator, X, y, weight)
+    certificate: Certificate = model.certificate_
+    require(certificate.ok, "the certificate holds at the solution", model, str(certificate))
+    empty = [c.name for c in certificate.claims if c.status is Status.HOLDS and math.isinf(c.bound)]
+    require(not empty, "a claim that holds has a finite bound", model, str(certificate))
+    fitted = joblib.hash(model)
+    again = verify(model, X, y, sample_weight=weight)
+    require(again.ok, "verify confirms the fit", model, str(again))
+    known = "data" in again and again["data"].status is Status.HOLDS
+    require(known, "verify recognises the data of the fit", model, str(again))
+    for name, nudged in _nudged(model, nudge, direction):
+        report = verify(nudged, X, y, sample_weight=weight)
+        require(not report.ok, f"a nudge of {nudge:g} to {name} is noticed", model, str(report))
+    for name, other_X, other_y, other_weight in _tampered(X, y, weight):
+        report = verify(model, other_X, other_y, sample_weight=other_weight)
+        fails = "data" in report and report["data"].status is Status.FAILS
+        require(fails, f"other data ({name}) are noticed", model, str(report))
+    require(joblib.hash(model) == fitted, "verify changes nothing", model, "the model changed")
+    unchanged = joblib.hash(estimator) == before
+    require(unchanged, "the estimator given is left alone", estimator, "it changed")
+    return certificate
+
+
+def _fit_tightly(estimator: Any, X: Any, y: Any, weight: Any) -> Any:
+    model = clone(estimator)
+    wanted = {"tol": 1e-10, "max_iter": 100_000, "certify": True}
+    had = model.get_params(deep=False)
+    if had.get("certify") == "full":
+        wanted.pop("certify")
+    model.set_params(**{name: value for name, value in wanted.items() if name in had})
+    keywords = {} if weight is None else {"sample_weight": weight}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a failed claim is asserted on, with its numbers
+        return model.fit(X, y, **keywords)
+
+
+def _nudged(model: Any, nudge: float, direction: ArrayLike | None) -> list[tuple[str, Any]]:
+    """Copies of the model with coef_ moved, and with a free intercept_ moved."""
+    coef = np.asarray(model.coef_)
+    along = (
+        coef if direction is None else np.asarray(direction, dtype=np.float64).reshape(coef.shape)
+    )
+    length = float(np.linalg.norm(along))
+    require(length > 0.0, "there is something to nudge", model, "coef_ is 0: pass a direction")
+    moved = copy.deepcopy(model)
+    moved.coef_ = (coef + nudge * np.linalg.norm(coef) / length * along).astype(coef.dtype)
+    copies = [("coef_", moved)]
+    if model.get_params(deep=False).get("fit_intercept", False):
+        intercept = np.asarray(model.intercept_)
+        shifted = np.atleast_1d(intercept).copy()
+        shifted[0] += nudge * (1.0 + abs(shifted[0]))  # one entry: softmax ignores a common shift
+        moved = copy.deepcopy(model)
+        moved.intercept_ = shifted if intercept.ndim else type(model.intercept_)(shifted[0])
+        copies.append(("intercept_", moved))
+    return copies
+
+
+def _tampered(X: Any, y: Any, weight: Any) -> Sequence[tuple[str, Any, Any, Any]]:
+    """The data with one cell, one target, the order or the number of rows changed."""
+    n = X.shape[0]
+    if sp.issparse(X):
+        cell = X.astype(np.float64)
+        cell.data[0] = cell.data[0] * (1.0 + 1e-3) if cell.data[0] else 1e-3
+    else:
+        cell = X.astype(np.float64)
+        cell.flat[0] = cell.flat[0] * (1.0 + 1e-3) if cell.flat[0] else 1e-3
+    values, counts = np.unique(y, return_counts=True)
+    common = values[counts.argmax()]  # a class keeps a member when one of these changes
+    row = int(np.nonzero((y == common).reshape(n, -1).any(axis=1))[0][0])
+    target = y.copy()
+    if y.dtype.kind == "f":
+        target[row] = target[row] + 1e-3 * (1.0 + np.abs(target[row]))
+    else:
+        target[row] = values[values != common][0]
+    order, kept = np.arange(n)[::-1], np.delete(np.arange(n), row)
+    changes: list[tuple[str, Any, Any, Any]] = [
+        ("one cell changed", cell, y, weight),
+        ("one target changed", X, target, weight),
+        ("rows reversed", X[order], y[order], None if weight is None else weight[order]),
+        ("one sample dropped", X[kept], y[kept], None if weight is None else weight[kept]),
+    ]
+    if weight is not None:
+        heavier = weight.astype(np.float64)
+        heavier[0] += 1.0
+        changes.append(("one weight changed", X, y, heavier))
+    return changes
