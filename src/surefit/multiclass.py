@@ -92,8 +92,9 @@ class _Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
             yield name, X if rows.all() else X[rows], positive[rows].astype(np.int64), weights
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
-        check_classification_targets(y)
-        return self._validate(X, y, sample_weight, reset=reset, accept_sparse="csr")
+        checked = self._validate(X, y, sample_weight, reset=reset, accept_sparse="csr")
+        check_classification_targets(checked[1])
+        return checked
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         """The claims of the parts, each under the name of its problem."""

@@ -175,7 +175,7 @@ def test_path_equals_separate_fits():
 
 def test_path_that_does_not_converge_warns():
     X, y = make(30, 60)
-    with pytest.warns(CertificateWarning, match=r"did not converge at alpha=.*max_iter"):
+    with pytest.warns(CertificateWarning, match=r"did not converge.*max_iter.*alpha=0.001"):
         lasso_path(X, y, alphas=[1e-3], max_iter=1, tol=1e-12)
 
 
@@ -327,15 +327,14 @@ def test_between_ridge_and_lasso():
 
 def test_a_given_gram_matrix_is_checked():
     X, y = make()
-    Xc, _ = centred(X, y)
-    plain = Lasso(alpha=0.05).fit(X, y)
-    np.testing.assert_array_equal(
-        Lasso(alpha=0.05, precompute=Xc.T @ Xc).fit(X, y).coef_, plain.coef_
-    )
+    Xc, yc = centred(X, y)
+    plain = Lasso(alpha=0.05, fit_intercept=False).fit(Xc, yc)
+    given = Lasso(alpha=0.05, fit_intercept=False, precompute=Xc.T @ Xc).fit(Xc, yc)
+    np.testing.assert_array_equal(given.coef_, plain.coef_)
     with pytest.raises(ValueError, match="did not pass validation"):
-        Lasso(alpha=0.05, precompute=2.0 * Xc.T @ Xc).fit(X, y)
+        Lasso(alpha=0.05, fit_intercept=False, precompute=2.0 * Xc.T @ Xc).fit(Xc, yc)
     with pytest.raises(ValueError, match=r"precompute has shape \(3, 3\)"):
-        Lasso(alpha=0.05, precompute=np.eye(3)).fit(X, y)
+        Lasso(alpha=0.05, fit_intercept=False, precompute=np.eye(3)).fit(Xc, yc)
 
 
 # ---------------------------------------------------------------------------- the claims
@@ -375,7 +374,7 @@ def test_a_failed_fit_warns_and_says_what_to_do():
         model = Lasso(alpha=1e-3, max_iter=1, tol=1e-10).fit(X, y)
     assert len(caught) == 1
     assert not model.certificate_.ok
-    assert model.certificate_.stopped == "it reached max_iter" or model.n_iter_ == 1
+    assert model.n_iter_ == 1
     claim = model.certificate_["duality gap"]
     assert claim.observed > claim.bound
     assert not surefit.verify(model, X, y).ok

@@ -1,7 +1,8 @@
 """The pytest plugin of the drop-in harness; it runs inside the subprocess that :mod:`dropin` starts.
 
 ``pytest -p tests.parity.dropin_plugin --dropin-report FILE --pyargs sklearn.linear_model.tests.test_ridge``
-swaps surefit's classes in, leaves out the tests that do not count, and writes one JSON record for each.
+swaps surefit's classes in before the module is imported, leaves out the tests that do not count, and writes
+one JSON record for each test.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from typing import Any
 import pytest
 
 from .dropin_rules import Verdict, judge, swap
-
-__all__ = ["pytest_addoption", "pytest_configure"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,7 +82,7 @@ def _judge_item(item: pytest.Function) -> Verdict:
         if definition.func.__module__ == module
     ]
     callspec = getattr(item, "callspec", None)
-    return judge(item.function, fixtures, [] if callspec is None else list(callspec.params.values()))
+    return judge(item.function, fixtures, {} if callspec is None else callspec.params)
 
 
 def _outcome(report: pytest.TestReport) -> str:

@@ -1,15 +1,16 @@
 """Which of scikit-learn's tests count for surefit, decided by reading each test.
 
-A test counts when everything it uses from :mod:`sklearn.linear_model` exists in surefit. "Uses" is read off the
-source: the names in the body of the test, of the fixtures it asks for and of the helpers of its module that it
-calls, and the values it is parametrised with. Three reasons take a test out:
+A test counts when everything it uses from :mod:`sklearn.linear_model` exists in surefit. "Uses" is read off
+the source: the names in the body of the test, of the fixtures it asks for and of the helpers of its module
+that it calls, and the values it is parametrised with. Four reasons take a test out:
 
 * *absent*: it uses a public class or function that surefit does not have;
 * *private*: it uses a private part of :mod:`sklearn.linear_model` or a private attribute;
+* *arrays*: it is parametrised with an array library other than numpy (the array API);
 * *none of ours*: it uses nothing that surefit has.
 
-A name that is only compared with (``isinstance(model, RidgeCV)``, ``model is RidgeCV``) is not used. The rest of
-scikit-learn (pipelines, metrics, the tools of its tests) is the environment and decides nothing.
+A name that is only compared with (``isinstance(model, RidgeCV)``, ``model is RidgeCV``) is not used. The
+rest of scikit-learn (pipelines, metrics, the tools of its tests) is the environment and decides nothing.
 """
 
 from __future__ import annotations
@@ -48,24 +49,29 @@ def swap() -> None:
         setattr(sklearn.linear_model, name, ours)
 
 
-def judge(test: Callable[..., Any], helpers: list[Callable[..., Any]], params: list[Any]) -> Verdict:
+def judge(
+    test: Callable[..., Any], helpers: list[Callable[..., Any]], params: dict[str, Any]
+) -> Verdict:
     """Read a test, the fixtures it asks for and its parameters.
 
     Parameters
     ----------
     test : the test function
     helpers : its fixture functions
-    params : the values it is parametrised with
+    params : what it is parametrised with
     """
     reader = _Reader(inspect.unwrap(test).__module__)
     for function in (test, *helpers):
         reader.read(function)
-    for value in params:
+    for value in params.values():
         reader.note(value)
+    library = params.get("array_namespace", "numpy")
     if reader.private:
         return Verdict(False, "private", tuple(sorted(reader.private)))
     if reader.absent:
         return Verdict(False, "absent", tuple(sorted(reader.absent)))
+    if not str(library).endswith("numpy"):
+        return Verdict(False, "arrays", (str(library),))
     if not reader.ours:
         return Verdict(False, "none of ours")
     return Verdict(True)

@@ -29,18 +29,19 @@ def _soft(value, threshold, positive):
 
 
 @njit(
-    f"float64(Array(float64, 2, 'F', readonly=True), {_RO}, {_RO}, {_RO}, float64[::1], float64[::1], "
+    f"float64(Array(float64, 2, 'C', readonly=True), {_RO}, {_RO}, {_RO}, float64[::1], float64[::1], "
     f"int64[::1], {_TAIL})",
     cache=True,
     nogil=True,
     fastmath=_FAST,
 )
-def epochs_dense(X, s, m, norm2, w, u, ws, l1, l2, positive, epochs):
+def epochs_dense(XT, s, m, norm2, w, u, ws, l1, l2, positive, epochs):
     """Advance (w, u) by ``epochs`` passes over the working set; return the last pass's largest move.
 
-    The move is |change of w_j| times norm2_j, the change of that coordinate's gradient.
+    ``XT`` is X transposed, so that a column lies in one piece. The move is |change of w_j| times
+    norm2_j, the change of that coordinate's gradient.
     """
-    n = X.shape[0]
+    n = XT.shape[1]
     largest = 0.0
     for _ in range(epochs):
         largest = 0.0
@@ -50,13 +51,13 @@ def epochs_dense(X, s, m, norm2, w, u, ws, l1, l2, positive, epochs):
             old, mean = w[j], m[j]
             dot = 0.0
             for i in range(n):
-                dot += (X[i, j] - mean) * u[i]
+                dot += (XT[j, i] - mean) * u[i]
             new = _soft(dot + norm2[j] * old, l1, positive) / (norm2[j] + l2)
             if new != old:
                 delta = new - old
                 w[j] = new
                 for i in range(n):
-                    u[i] -= delta * s[i] * (X[i, j] - mean)
+                    u[i] -= delta * s[i] * (XT[j, i] - mean)
                 largest = max(largest, abs(delta) * norm2[j])
     return largest
 

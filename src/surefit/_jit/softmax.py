@@ -56,19 +56,19 @@ def _intercepts(s, P, gb, curv_b, c, m, q):
 
 
 @njit(
-    f"float64(Array(float64, 2, 'F', readonly=True), {_REST})",
+    f"float64(Array(float64, 2, 'C', readonly=True), {_REST})",
     cache=True,
     nogil=True,
     fastmath=_FAST,
 )
-def softmax_dense(X, s, P, G, gb, curv, curv_b, W, c, m, q, ws, l1, l2, free):
+def softmax_dense(XT, s, P, G, gb, curv, curv_b, W, c, m, q, ws, l1, l2, free):
     """One pass over the features in ``ws`` and all classes; returns the largest gradient change.
 
     P: probabilities (n, K). G (p, K), gb (K,): gradient of the loss at the current point. curv (p,
     K), curv_b (K,): its curvature along each coordinate. W, c, m, q: state, changed in place; W
     holds the new coefficients.
     """
-    n = X.shape[0]
+    n = XT.shape[1]
     largest = 0.0
     if free:
         largest = _intercepts(s, P, gb, curv_b, c, m, q)
@@ -78,14 +78,14 @@ def softmax_dense(X, s, P, G, gb, curv, curv_b, W, c, m, q, ws, l1, l2, free):
                 continue
             slope = G[j, k]
             for i in range(n):
-                slope += s[i] * X[i, j] * P[i, k] * (m[i, k] - q[i])
+                slope += s[i] * XT[j, i] * P[i, k] * (m[i, k] - q[i])
             old = W[j, k]
             new = _soft(curv[j, k] * old - slope, l1) / (curv[j, k] + l2)
             if new != old:
                 delta = new - old
                 W[j, k] = new
                 for i in range(n):
-                    move = delta * X[i, j]
+                    move = delta * XT[j, i]
                     m[i, k] += move
                     q[i] += P[i, k] * move
                 largest = max(largest, abs(delta) * curv[j, k])

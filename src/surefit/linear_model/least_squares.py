@@ -156,6 +156,11 @@ class LinearRegression(LinearRegressor):
         check_scale(X, y)
         return X, y, sample_weight
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.positive
+        return tags
+
     def _remedy(self) -> str:
         return "Scale the features (for instance with StandardScaler) or use Ridge."
 

@@ -208,17 +208,17 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         if self.solver == "liblinear" and len(self.classes_) > 2:
             raise ValueError(
                 "The 'liblinear' solver does not support multiclass classification (n_classes >= 3). "
-                "Use another solver, or wrap the estimator in a OneVsRestClassifier."
+                "Only binary classification is supported. Use another solver, or wrap the estimator in "
+                "a OneVsRestClassifier."
             )
+        if self.solver == "liblinear" and X.max() > 1e30:  # nor would a dual point show the optimum
+            raise ValueError(
+                "Using the 'liblinear' solver while X contains a maximum value > 1e30 results in a frozen "
+                "fit. Please choose another solver or rescale the input X."
+            )
+        self._check_class_totals(y, sample_weight)
         loss, codes, s = self._problem(y, sample_weight)
         kept = s > 0
-        free = self.fit_intercept and self._intercept_scaling() is None
-        if free and len(np.unique(codes[kept])) < len(self.classes_):  # b would be infinite
-            weighed = np.unique(y[kept]).tolist()
-            raise ValueError(
-                f"sample_weight and class_weight leave weight on the class(es) {weighed} only, of "
-                f"{self.classes_.tolist()}: give every class some weight, or drop its rows."
-            )
         rows, codes, s = (X, codes, s) if kept.all() else (_take(X, kept), codes[kept], s[kept])
         dtype = np.float64 if self.solver == "liblinear" else X.dtype  # as in scikit-learn
         tasks = None
@@ -232,6 +232,18 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         if tasks is not None:
             tasks.finish()
         return self
+
+    def _check_class_totals(self, y: Any, sample_weight: Array | None) -> None:
+        """A class without weight has no balanced weight, and makes a free intercept infinite."""
+        free = self.fit_intercept and self._intercept_scaling() is None
+        if sample_weight is None or not (free or self.class_weight == "balanced"):
+            return
+        weighed = np.unique(y[sample_weight > 0])
+        if len(weighed) < len(self.classes_):
+            raise ValueError(
+                f"sample_weight is zero on all rows but those of the class(es) {weighed.tolist()}, of "
+                f"{self.classes_.tolist()}: give every class some weight, or drop its rows."
+            )
 
     # ------------------------------------------------------------------ the problem
 

@@ -259,17 +259,7 @@ def solve(
         steps = multi_task(data, l1, l2, w, rng=rng, budget=budget)
     else:
         steps = elastic_net(data, l1, l2, w, positive=positive, rng=rng, budget=budget)
-    latest = math.inf
-
-    def noted(steps: Any) -> Any:
-        nonlocal latest
-        for iterate in steps:
-            latest = iterate.estimate
-            yield iterate
-
-    return run(
-        noted(steps), lambda _: latest, tol=max(tol, _FLOOR) * null, max_iter=budget, every=1
-    )
+    return run(steps, tol=max(tol, _FLOOR) * null, max_iter=budget)
 
 
 def random_order(selection: str, random_state: Any) -> np.random.Generator | None:

@@ -39,6 +39,7 @@ _SWEEPS = 50  # most sweeps over one working set
 _BLOCK = 1 << 17  # entries handled at a time when the columns are measured
 _SMALL = 64  # with so few columns, the working set is all of them
 _FACE = 64  # most coefficients that are solved for at once
+_ENTRIES = 1 << 24  # and most entries of their columns (128 MiB)
 
 
 class ElasticNetData(NamedTuple):
@@ -56,10 +57,11 @@ class ElasticNetData(NamedTuple):
         """Convert once; rows of weight zero must have been dropped."""
         if sp.issparse(X):
             X = sp.csc_array(X, dtype=np.float64)
-            X.sum_duplicates()
+            if not X.has_canonical_format:
+                X = X.copy()  # it may share its arrays with the caller's
+                X.sum_duplicates()
             mean = X.T @ s / s.sum() if fit_intercept else np.zeros(X.shape[1])
-            norm2 = X.multiply(X).T @ s - s.sum() * mean**2
-            norm2 = np.where(norm2 > 1e-14 * s.sum() * mean**2, norm2, 0.0)
+            norm2 = _sparse_norms(X, s, mean)
         else:
             X = np.asfortranarray(X, dtype=np.float64)
             mean = s @ X / s.sum() if fit_intercept else np.zeros(X.shape[1])
@@ -68,8 +70,9 @@ class ElasticNetData(NamedTuple):
             for start in range(0, X.shape[1], width):
                 columns = X[:, start : start + width] - mean[start : start + width]
                 norm2[start : start + width] = s @ (columns * columns)
-            # a constant column: its centred values are rounding, not signal
-            norm2[np.sqrt(norm2) <= 4e-16 * np.abs(mean) * math.sqrt(s.sum())] = 0.0
+        # a constant column: its centred values, or those that implicit centring leaves, are rounding
+        noise = 1e-7 if sp.issparse(X) else 4e-16
+        norm2[np.sqrt(norm2) <= noise * np.abs(mean) * math.sqrt(s.sum())] = 0.0
         y_mean = float(s @ y / s.sum()) if fit_intercept else 0.0
         return cls(X, np.ascontiguousarray(y, dtype=np.float64), s, mean, y_mean, norm2)
 
@@ -80,6 +83,19 @@ class ElasticNetData(NamedTuple):
     def weighted_residual(self, w: Array) -> Array:
         """u = s (y - ybar - (X - mean) w)."""
         return self.s * (self.y - self.y_mean - (self.X @ w - float(self.mean @ w)))
+
+
+def _sparse_norms(X: Any, s: Array, mean: Array) -> Array:
+    """sum_i s_i (x_ij - m_j)^2 from the stored entries and the mass of the zeros, without cancellation."""
+    stored = np.diff(X.indptr)
+    parts = X.copy()
+    parts.data = (X.data - np.repeat(mean, stored)) ** 2
+    norm2 = parts.T @ s
+    if mean.any():
+        parts.data = np.ones_like(X.data)
+        zeros = np.where(stored < X.shape[0], np.maximum(s.sum() - parts.T @ s, 0.0), 0.0)
+        norm2 += zeros * mean**2
+    return norm2
 
 
 def largest_penalty(data: ElasticNetData, *, positive: bool = False) -> float:
@@ -127,9 +143,9 @@ def elastic_net(
         value, gap = _objective_and_gap(data, w, u, corr, l1, l2, positive)
         yield Iterate(w, value, gap, cost=used - last)
         last = used
-        # the gap may rest while the objective falls: only when both do, rounding is reached
-        stalls = 0 if gap < 0.9 * best or value < lowest - 1e-15 * abs(lowest) else stalls + 1
-        best, lowest = min(best, gap), min(lowest, value)
+        falls = value < lowest * (1.0 - 1e-15)  # the gap may rest while the objective falls
+        stalls = 0 if falls or gap < 0.9 * best else stalls + 1
+        best, lowest = gap if gap < 0.9 * best else best, min(lowest, value)
         violation = _violation(w, corr, l1, l2, positive)
         worst = float(violation.max(initial=0.0))
         if worst == 0.0 or stalls >= 20 or used >= budget:
@@ -152,15 +168,13 @@ def _face_step(data: ElasticNetData, w: Array, slack: Array, l2: float) -> bool:
 
     On that face the objective is quadratic, and ``slack`` is minus its gradient: one Newton step does it.
     """
-    support = np.flatnonzero(w)
-    if not 0 < len(support) <= min(_FACE, len(data.y)):
+    support, n = np.flatnonzero(w), len(data.y)
+    if not 0 < len(support) <= min(_FACE, n, _ENTRIES // n):
         return False
-    X, mean = data.X[:, support], data.mean[support]
-    if sp.issparse(X):
-        gram = (X.T @ X.multiply(data.s[:, None])).toarray() - data.s.sum() * np.outer(mean, mean)
-    else:
-        centred = np.sqrt(data.s)[:, None] * (X - mean)
-        gram = centred.T @ centred
+    X = data.X[:, support]
+    dense = X.toarray() if sp.issparse(X) else X
+    centred = np.sqrt(data.s)[:, None] * (dense - data.mean[support])
+    gram = centred.T @ centred
     gram[np.diag_indices_from(gram)] += l2
     try:
         factor = scipy.linalg.cho_factor(gram, check_finite=False)
@@ -206,15 +220,12 @@ def _kernel(data: ElasticNetData) -> Any:
     from .._jit.coordinate import epochs_dense, epochs_sparse
 
     X, s, mean, norm2 = data.X, data.s, data.mean, data.norm2
-    if not sp.issparse(X) and X.flags.c_contiguous:
-        # one row or one column is in C and in Fortran order; numba sees only C, which has no kernel
-        X, mean = sp.csc_array(X - mean), np.zeros_like(mean)
     if sp.issparse(X):
         return lambda w, u, shift, ws, l1, l2, positive: epochs_sparse(
             X.data, X.indices, X.indptr, s, mean, norm2, w, u, shift, ws, l1, l2, positive, 1
         )
     return lambda w, u, shift, ws, l1, l2, positive: epochs_dense(
-        X, s, mean, norm2, w, u, ws, l1, l2, positive, 1
+        X.T, s, mean, norm2, w, u, ws, l1, l2, positive, 1
     )
 
 

@@ -185,4 +185,4 @@ def _softmax_kernel(X: Any) -> Any:
 
     if sp.issparse(X):
         return lambda *state: softmax_sparse(X.data, X.indices, X.indptr, *state)
-    return lambda *state: softmax_dense(X, *state)
+    return lambda *state: softmax_dense(X.T, *state)

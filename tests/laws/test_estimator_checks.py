@@ -1,0 +1,93 @@
+"""scikit-learn's own checks over every estimator, in several parameterisations.
+
+``EXPECTED`` lists the only checks that are not met, with the reason; ``xfail_strict`` makes it an error when
+one of them passes after all.
+"""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import surefit.linear_model
+import surefit.multiclass
+from surefit.linear_model import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Perceptron,
+    Ridge,
+)
+from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
+
+ESTIMATORS = [
+    LinearRegression(),
+    LinearRegression(fit_intercept=False, certify="full"),
+    LinearRegression(positive=True),
+    Ridge(),
+    Ridge(alpha=0.0),
+    Ridge(positive=True, fit_intercept=False),
+    Lasso(alpha=0.1),
+    Lasso(alpha=0.1, selection="random", random_state=0),
+    ElasticNet(alpha=0.1),
+    ElasticNet(alpha=0.1, l1_ratio=0.0, positive=True, certify="full"),
+    LogisticRegression(),
+    LogisticRegression(l1_ratio=1.0, C=10.0),
+    LogisticRegression(l1_ratio=0.5, class_weight="balanced"),
+    LogisticRegression(solver="liblinear"),
+    Perceptron(),
+    Perceptron(penalty="elasticnet"),
+    OneVsRestClassifier(LogisticRegression()),
+    OneVsOneClassifier(LogisticRegression()),
+]
+
+ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"
+EXPECTED = {
+    Perceptron: {
+        "check_sample_weight_equivalence_on_dense_data": ONLINE,
+        "check_sample_weight_equivalence_on_sparse_data": ONLINE,
+    },
+}
+
+
+def expected_failures(estimator):
+    return EXPECTED.get(type(estimator), {})
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        # As in scikit-learn's own suite: some checks stop a fit after a few iterations on purpose.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+@pytest.mark.parametrize("module", [surefit.linear_model, surefit.multiclass])
+def test_no_estimator_is_left_out(module):
+    public = {
+        thing
+        for name in module.__all__
+        if inspect.isclass(thing := getattr(module, name)) and issubclass(thing, BaseEstimator)
+    }
+    assert public <= {type(estimator) for estimator in ESTIMATORS}
+
+
+def test_the_expected_failures_are_scikit_learn_s_own():
+    """What we do not meet, their perceptron does not meet either: repeating rows is not weighting them."""
+    from sklearn.linear_model import Perceptron as Theirs
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    y = (X[:, 0] + 0.5 * rng.normal(size=30) > 0).astype(int)
+    counts = rng.integers(1, 4, size=30)
+    for kind in (Perceptron, Theirs):
+        weighted = kind(max_iter=5, tol=None).fit(X, y, sample_weight=counts)
+        repeated = kind(max_iter=5, tol=None).fit(
+            np.repeat(X, counts, axis=0), np.repeat(y, counts)
+        )
+        assert not np.allclose(weighted.coef_, repeated.coef_)

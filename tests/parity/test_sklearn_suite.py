@@ -1,0 +1,87 @@
+"""Drop-in: scikit-learn's own test modules pass with surefit's classes; see ``docs/parity.md``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.linear_model import RidgeCV
+from sklearn.linear_model._base import _rescale_data
+
+from surefit.linear_model import Lasso, Ridge
+
+from .dropin import DOCS, MODULES, arguments, examine
+from .dropin_rules import SHARED, judge
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", MODULES)
+def test_scikit_learns_own_tests_pass(module: str) -> None:
+    report = examine(module)
+    assert not report.unargued(), "argue these in exceptions.toml, or fix them"
+    assert not report.stale(), "these exceptions no longer fail: delete them"
+    assert report.rate >= 0.95
+    assert report.row() in DOCS.read_text(encoding="utf8"), (
+        "the document is out of date: python -m tests.parity.dropin --write-docs"
+    )
+
+
+def test_the_document_holds_the_table_of_exceptions() -> None:
+    assert arguments() in DOCS.read_text(encoding="utf8")
+
+
+def test_all_functions_and_classes_of_the_goal_are_swapped() -> None:
+    wanted = "ElasticNet Lasso LinearRegression LogisticRegression Perceptron Ridge"
+    assert set(wanted.split()) <= set(SHARED)
+    assert {"enet_path", "lasso_path", "ridge_regression"} <= set(SHARED)
+
+
+# ------------------------------------------------------------------ the rule, on tests written for it
+
+
+def uses_ours() -> Any:
+    return Ridge()
+
+
+def uses_absent() -> Any:
+    return Ridge(), RidgeCV()
+
+
+def uses_absent_through_a_helper() -> Any:
+    return uses_ours(), uses_absent()
+
+
+def uses_private() -> Any:
+    return Ridge(), _rescale_data
+
+
+def uses_a_private_attribute() -> Any:
+    return Ridge()._parameter_constraints
+
+
+def compares_with_absent(model: Any) -> Any:
+    return isinstance(model, RidgeCV) or model in (RidgeCV, Ridge)
+
+
+@pytest.mark.parametrize(
+    ("test", "params", "reason"),
+    [
+        (uses_ours, {}, ""),
+        (uses_absent, {}, "absent"),
+        (uses_absent_through_a_helper, {}, "absent"),
+        (uses_private, {}, "private"),
+        (uses_a_private_attribute, {}, "private"),
+        (compares_with_absent, {"model": Lasso()}, ""),
+        (compares_with_absent, {"model": RidgeCV}, "absent"),
+        (compares_with_absent, {"model": [{"inside": RidgeCV()}]}, "absent"),
+        (compares_with_absent, {"model": 1}, "none of ours"),
+        (uses_ours, {"array_namespace": "torch"}, "arrays"),
+        (uses_ours, {"array_namespace": "numpy"}, ""),
+    ],
+)
+def test_the_rule_that_says_which_tests_count(
+    test: Any, params: dict[str, Any], reason: str
+) -> None:
+    verdict = judge(test, [], params)
+    assert verdict.reason == reason
+    assert verdict.counted == (reason == "")
