@@ -228,7 +228,7 @@ def normal_equations_claim(
     scale = longest * reach + alpha * np.abs(w)
     observed = _largest_ratio(gradient, scale)
     if fit_intercept:
-        size = np.abs(b) + np.abs(mean) @ np.abs(w) + np.abs(y_mean)
+        size = np.abs(b) + np.abs(mean) @ np.abs(w) + np.abs(y_mean) + reach / math.sqrt(s.sum())
         observed = max(observed, _largest_ratio(np.abs(y_mean - mean @ w - b), size))
     bound = 4.0 * float(np.finfo(coef.dtype).eps) * math.sqrt(max(n, p) + 8.0)
     statement = f"the gradient is zero to {observed:.1e} of its scale, so this is a minimiser"

@@ -38,7 +38,9 @@ _DEPTH = 5  # points combined by the extrapolation
 _SWEEPS = 50  # most sweeps over one working set
 _BLOCK = 1 << 17  # entries handled at a time when the columns are measured
 _SMALL = 64  # with so few columns, the working set is all of them
-_FACE = 64  # most coefficients that are solved for at once
+_FACE = 500  # most coefficients that are solved for at once
+_FACE_WORK = 2e9  # and the most multiplications to spend on their Gram matrix
+_PATIENCE = 500  # sweeps without progress, after which rounding is taken to be reached
 _ENTRIES = 1 << 24  # and most entries of their columns (128 MiB)
 
 
@@ -135,28 +137,28 @@ def elastic_net(
     w[data.norm2 == 0.0] = 0.0
     p = len(w)
     used, last, size = 0, 0, min(p, max(10, 2 * int(np.count_nonzero(w))))
-    best, lowest, stalls = math.inf, math.inf, 0
-    face, tried = np.full(p, np.nan), False  # the signs of the last round; a Newton step on them
+    best, smallest, lowest, progress = math.inf, math.inf, math.inf, 0
+    face, tries = np.full(p, np.nan), 0  # the signs of the last round, Newton steps made on them
     while True:
         u = data.weighted_residual(w)
         corr = data.correlations(u)
         value, gap = _objective_and_gap(data, w, u, corr, l1, l2, positive)
         yield Iterate(w, value, gap, cost=used - last)
         last = used
-        falls = value < lowest * (1.0 - 1e-15)  # the gap may rest while the objective falls
-        stalls = 0 if falls or gap < 0.9 * best else stalls + 1
-        best, lowest = gap if gap < 0.9 * best else best, min(lowest, value)
         violation = _violation(w, corr, l1, l2, positive)
         worst = float(violation.max(initial=0.0))
-        if worst == 0.0 or stalls >= 20 or used >= budget:
+        # near the end the objective rests at rounding while the gap still falls, or the reverse
+        if gap < 0.9 * best or worst < 0.9 * smallest or value < lowest * (1.0 - 1e-15):
+            best, smallest, lowest = min(best, gap), min(smallest, worst), min(lowest, value)
+            progress = used
+        if worst == 0.0 or used - progress > _PATIENCE or used >= budget:
             return
         before, face = face, np.sign(w)
-        tried = tried and np.array_equal(before, face)
-        if not tried and np.array_equal(before, face):
-            tried = True
-            if _face_step(data, w, corr - l2 * w - l1 * face, l2):
-                used += 1
-                continue
+        tries = tries if np.array_equal(before, face) else -1
+        if 0 <= tries < 3 and _face_step(data, w, corr - l2 * w - l1 * face, l2):
+            tries, used = tries + 1, used + 1
+            continue
+        tries += 1
         ws, size = working_set(w, violation, size)
         target = 0.3 * worst if len(ws) < p else 0.01 * worst
         for sweeps in _sweep(data, w, u, ws, l1, l2, positive, rng, target, budget - used):
@@ -164,27 +166,45 @@ def elastic_net(
 
 
 def _face_step(data: ElasticNetData, w: Array, slack: Array, l2: float) -> bool:
-    """Minimise over the coefficients in use with their signs kept; False, and no move, if one would change.
+    """Minimise over the coefficients in use with their signs kept; False, and no move, if too many.
 
-    On that face the objective is quadratic, and ``slack`` is minus its gradient: one Newton step does it.
+    On that face the objective is quadratic, and ``slack`` is minus its gradient: a Newton step goes to its
+    minimum. Where the way leads through zero, it stops there, that coefficient leaves, and the rest goes on
+    (the active-set method; each piece lowers the objective).
     """
-    support, n = np.flatnonzero(w), len(data.y)
-    if not 0 < len(support) <= min(_FACE, n, _ENTRIES // n):
+    support = np.flatnonzero(w)
+    count = len(support)
+    if not 0 < count <= min(_FACE, len(data.y)) or len(data.y) * count**2 > _FACE_WORK:
         return False
-    X = data.X[:, support]
-    dense = X.toarray() if sp.issparse(X) else X
-    centred = np.sqrt(data.s)[:, None] * (dense - data.mean[support])
-    gram = centred.T @ centred
+    gram = _gram(data, support)
     gram[np.diag_indices_from(gram)] += l2
-    try:
-        factor = scipy.linalg.cho_factor(gram, check_finite=False)
-    except np.linalg.LinAlgError:
-        return False
-    new = w[support] + scipy.linalg.cho_solve(factor, slack[support], check_finite=False)
-    if not np.array_equal(np.sign(new), np.sign(w[support])):
-        return False
-    w[support] = new
+    rest, slack = np.arange(count), slack[support]
+    while len(rest):
+        try:
+            factor = scipy.linalg.cho_factor(gram[np.ix_(rest, rest)], check_finite=False)
+        except np.linalg.LinAlgError:
+            return len(rest) < count  # columns that depend on each other are left to the sweeps
+        step = scipy.linalg.cho_solve(factor, slack[rest], check_finite=False)
+        here = w[support[rest]]
+        crossing = np.sign(here + step) != np.sign(here)
+        if not crossing.any():
+            w[support[rest]] = here + step
+            return True
+        t = float(np.min(-here[crossing] / step[crossing]))
+        stops = crossing & (np.abs(here + t * step) <= 1e-12 * np.abs(here))
+        w[support[rest]] = np.where(stops, 0.0, here + t * step)
+        slack = (1.0 - t) * slack
+        rest = rest[~stops]
     return True
+
+
+def _gram(data: ElasticNetData, columns: NDArray[np.int64]) -> Array:
+    """The weighted, centred Gram matrix of some columns."""
+    X, mean = data.X[:, columns], data.mean[columns]
+    if sp.issparse(X):
+        return (X.T @ X.multiply(data.s[:, None])).toarray() - data.s.sum() * np.outer(mean, mean)
+    centred = np.sqrt(data.s)[:, None] * (X - mean)
+    return centred.T @ centred
 
 
 def _sweep(
@@ -203,13 +223,14 @@ def _sweep(
     advance = _kernel(data)
     shift = np.zeros(1)
     history: list[tuple[Array, Array, float]] = []
-    for _ in range(min(_SWEEPS, budget)):
+    fewest = min(_DEPTH + 1, len(data.norm2) // max(1, len(ws)))  # a look at all columns costs that
+    for sweep in range(min(_SWEEPS, budget)):
         if rng is not None:
             ws = rng.permutation(ws)
         history.append((w[ws] if rng is None else w.copy(), u.copy(), float(shift[0])))
         move = advance(w, u, shift, ws, l1, l2, positive)
         yield 1
-        if move <= target:
+        if move <= target and (sweep >= fewest or move == 0.0):
             break
         if rng is None and len(history) > _DEPTH:
             _extrapolate(data, w, u, shift, ws, history, l1, l2, positive)

@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 _TRUST = 1e-9  # reciprocal condition of the scaled Gram matrix below which it is not trusted
 _TRUST_SMALL = 1e-3  # the same where the orthogonal way takes about a millisecond,
 _SMALL = 1 << 19  # that is, with n p^2 up to this
+_TRUST_KERNEL = 1e-4  # the same for X X' + alpha I, as long as an SVD takes a few seconds at most,
+_SVD_WORK = 1 << 30  # that is, with n^2 p up to this
 _GRAM_COLUMNS = 5000  # most columns (or rows) for a dense Gram matrix of a sparse problem
 _DENSE_ENTRIES = 1 << 27  # a sparse matrix with fewer entries than this (1 GiB) may be made dense
 _EXTENDED = 1 << 22  # entries up to which refinement in extended precision is cheap
@@ -78,6 +80,10 @@ def ridge(X: Design, Y: Array, s: Array, alpha: Array, *, fit_intercept: bool) -
     mean, y_mean = _means(X, Y, s, fit_intercept)
     if p <= n and (isinstance(X, Dense) or p <= _GRAM_COLUMNS):
         solved = _by_gram(X, Y, s, mean, y_mean, alpha)
+        if solved is not None:
+            return solved
+    if n < p and n <= _GRAM_COLUMNS and alpha.all():
+        solved = _by_kernel(X, Y, s, mean, y_mean, alpha)
         if solved is not None:
             return solved
     if not isinstance(X, Dense) and n * p > _DENSE_ENTRIES:
@@ -156,6 +162,48 @@ def _by_gram(
     if not alpha.any():
         singular = np.sqrt(np.maximum(scipy.linalg.eigvalsh(gram, check_finite=False)[::-1], 0.0))
     return LinearSolution(coef, y_mean - mean @ coef, X.shape[1], singular, None)
+
+
+def _by_kernel(
+    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array, alpha: Array
+) -> LinearSolution | None:
+    """Fewer rows than columns: w = A'c with (A A' + alpha I) c = b, A the centred, weighted matrix."""
+    root = np.sqrt(s)[:, None]
+    kernel = _row_products(X, mean)
+    if kernel is None or not np.isfinite(kernel).all():
+        return None
+    kernel = root * kernel * root.T
+    B = root * (Y - y_mean)
+    dual = np.empty_like(B)
+    for a in np.unique(alpha):
+        shifted = kernel + a * np.eye(len(B))
+        factor, info = scipy.linalg.lapack.dpotrf(shifted, lower=1)
+        if info != 0:
+            return None
+        rcond, _ = scipy.linalg.lapack.dpocon(factor, np.abs(shifted).sum(axis=0).max(), uplo="L")
+        if rcond < (_TRUST if X.shape[0] ** 2 * X.shape[1] > _SVD_WORK else _TRUST_KERNEL):
+            return None
+        targets = alpha == a
+        b = B[:, targets]
+        c = scipy.linalg.cho_solve((factor, True), b, check_finite=False)
+        for _ in range(2):
+            fit = root * _predict(X, _correlate(X, c, root[:, 0], mean), mean)
+            c += scipy.linalg.cho_solve((factor, True), b - fit - a * c, check_finite=False)
+        dual[:, targets] = c
+    coef = _correlate(X, dual, root[:, 0], mean)
+    return LinearSolution(coef, y_mean - mean @ coef, len(B), None, None)
+
+
+def _row_products(X: Design, mean: Array) -> Array | None:
+    """(X - mean)(X - mean)'; None where centring a sparse matrix after the products would cancel."""
+    if isinstance(X, Dense):
+        centred = X.X.astype(np.float64, copy=False) - mean
+        return centred @ centred.T
+    rows = next(block for _, block in X.blocks())
+    products = np.asarray((rows @ rows.T).todense())
+    shift = X.dot(mean)[:, None]
+    centred = products - shift - shift.T + mean @ mean
+    return centred if (np.diag(centred) >= 1e-8 * np.diag(products)).all() else None
 
 
 def _predict(X: Design, w: Array, mean: Array) -> Array:
