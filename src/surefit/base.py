@@ -94,7 +94,16 @@ class Certified(BaseEstimator):
     def _validate(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **checks: Any) -> Any:
         """:func:`sklearn.utils.validation.validate_data` plus non-negative sample weights."""
         checks = {"accept_sparse": SPARSE_FORMATS, "dtype": [np.float64, np.float32], **checks}
-        X, y = validate_data(self, X, y, reset=reset, **checks)
+        try:
+            X, y = validate_data(self, X, y, reset=reset, **checks)
+            y = np.asarray(y, dtype=np.float64) if checks.get("y_numeric") else y
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"X, and y of a regression, must hold numbers, but {error}. Encode text first, for "
+                "instance with sklearn.preprocessing.OneHotEncoder."
+            ) from error
         return X, y, check_weights(sample_weight, X)
 
 

@@ -134,6 +134,8 @@ def duality_gap(
     primal = float(s @ pointwise) + penalty.value(params)
 
     stored = _storage_floor(coef, b, params, design, s, loss, penalty, intercept_scaling)
+    if isinstance(loss, Squared):  # errors y - z below the rounding of y and z are none
+        stored += 64.0 * _EPS**2 * float(s @ (np.abs(y) + np.abs(z)) ** 2)
     best = _trivial(primal, loss, z, y, s)
     for candidate in _candidates(loss, z, y, s, free, witness):
         theta, v, mean = _repair(candidate, design, y, z, s, loss, penalty, free, intercept_scaling)
@@ -391,14 +393,20 @@ def _newton_correction(
     center = design.mean(sh) if free and sh.sum() > 0 else np.zeros(design.shape[1])
     rhs = design.tdot(st) - (design.mean(s) * st.sum() if free else 0.0)
     gram = design.gram(sh, center if free else None)
-    d = _equilibrated(gram, rhs)
+    noise = _EPS * (8.0 + math.sqrt(len(s))) * np.abs(center) * math.sqrt(float(sh.sum()))
+    d = _equilibrated(gram, rhs, noise)
     return h * (design.dot(d) - float(center @ d))
 
 
-def _equilibrated(matrix: Array, rhs: Array) -> Array:
-    """Minimum-norm solution after scaling to a unit diagonal: a small column is not a zero column."""
+def _equilibrated(matrix: Array, rhs: Array, noise: float | Array = 0.0) -> Array:
+    """Minimum-norm solution after scaling to a unit diagonal: a small column is not a zero column.
+
+    A column of length up to ``noise`` is one: a constant, centred.
+    """
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    scale[scale == 0.0] = 1.0
+    constant = scale <= noise
+    matrix = np.where(constant | constant[:, None], 0.0, matrix)
+    scale[constant] = 1.0
     unit = matrix / scale / scale[:, None]
     solution = np.asarray(np.linalg.lstsq(unit, rhs / scale, rcond=1e-14)[0], dtype=np.float64)
     return solution / scale

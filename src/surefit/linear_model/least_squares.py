@@ -212,8 +212,8 @@ def normal_equations_claim(
     X is centred where there is an intercept, so that large means hide nothing; what is left for the
     intercept is b = mean(y) - mean(x)'w. Observed is the largest entry of the gradient, that of column j
     relative to ||x_j|| (sum_k ||x_k|| |w_k| + ||y||), which does not depend on the scales of the columns
-    (with a penalty, where the scales matter, relative to the longest column). Rounding the coefficients
-    alone moves it by eps.
+    (with a penalty, where the scales matter, ||X|| replaces ||x_j||). Rounding the coefficients alone
+    moves it by eps.
     """
     n, p = design.shape
     w, b = coef.astype(np.float64), intercept.astype(np.float64)
@@ -224,8 +224,8 @@ def normal_equations_claim(
     gradient = np.abs(_correlate(design, s[:, None] * residual, mean) - alpha * w)
     norms = design.column_norms(s, mean if isinstance(design, Dense) else None)
     reach = norms @ np.abs(w) + np.sqrt(s @ (Y - y_mean) ** 2)
-    longest = np.where(np.asarray(alpha) > 0, norms.max(initial=0.0), norms[:, None])
-    scale = longest * reach + alpha * np.abs(w)
+    size = np.where(np.asarray(alpha) > 0, np.linalg.norm(norms), norms[:, None])
+    scale = size * reach + alpha * np.abs(w)
     observed = _largest_ratio(gradient, scale)
     if fit_intercept:
         size = np.abs(b) + np.abs(mean) @ np.abs(w) + np.abs(y_mean) + reach / math.sqrt(s.sum())
@@ -236,7 +236,9 @@ def normal_equations_claim(
 
 
 def _largest_ratio(values: Array, scale: Array) -> float:
-    return float(np.max(np.divide(values, scale, out=np.zeros_like(values), where=scale > 0)))
+    """Where the scale is 0 only 0 is; anything else means that a square underflowed."""
+    nothing = np.where(values > 0, np.inf, 0.0)
+    return float(np.max(np.divide(values, scale, out=nothing, where=scale > 0)))
 
 
 def _means(design: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Array, Array]:

@@ -199,24 +199,7 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         """
         self._warn_of_deprecated()
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "This solver needs samples of at least 2 classes in the data, but the data contains "
-                f"only one class: {self.classes_[0]!r}"
-            )
-        if self.solver == "liblinear" and len(self.classes_) > 2:
-            raise ValueError(
-                "The 'liblinear' solver does not support multiclass classification (n_classes >= 3). "
-                "Only binary classification is supported. Use another solver, or wrap the estimator in "
-                "a OneVsRestClassifier."
-            )
-        if self.solver == "liblinear" and X.max() > 1e30:  # nor would a dual point show the optimum
-            raise ValueError(
-                "Using the 'liblinear' solver while X contains a maximum value > 1e30 results in a frozen "
-                "fit. Please choose another solver or rescale the input X."
-            )
-        self._check_class_totals(y, sample_weight)
+        self.classes_ = self._checked_classes(y, sample_weight)
         loss, codes, s = self._problem(y, sample_weight)
         kept = s > 0
         rows, codes, s = (X, codes, s) if kept.all() else (_take(X, kept), codes[kept], s[kept])
@@ -233,17 +216,30 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
             tasks.finish()
         return self
 
-    def _check_class_totals(self, y: Any, sample_weight: Array | None) -> None:
-        """A class without weight has no balanced weight, and makes a free intercept infinite."""
-        free = self.fit_intercept and self._intercept_scaling() is None
-        if sample_weight is None or not (free or self.class_weight == "balanced"):
-            return
-        weighed = np.unique(y[sample_weight > 0])
-        if len(weighed) < len(self.classes_):
+    def _checked_classes(self, y: Any, sample_weight: Array | None) -> Any:
+        """The labels, once it is clear that a model can be fitted to them."""
+        classes = np.unique(y)
+        if len(classes) < 2:
             raise ValueError(
-                f"sample_weight is zero on all rows but those of the class(es) {weighed.tolist()}, of "
-                f"{self.classes_.tolist()}: give every class some weight, or drop its rows."
+                "This solver needs samples of at least 2 classes in the data, but the data contains "
+                f"only one class: {classes[0]!r}. Add rows of another class."
             )
+        if self.solver == "liblinear" and len(classes) > 2:
+            raise ValueError(
+                "The 'liblinear' solver does not support multiclass classification (n_classes >= 3). "
+                "Only binary classification is supported. Use another solver, or wrap the estimator in "
+                "a OneVsRestClassifier."
+            )
+        # A class without weight has no balanced weight, and makes a free intercept infinite.
+        free = self.fit_intercept and self._intercept_scaling() is None
+        if sample_weight is not None and (free or self.class_weight == "balanced"):
+            weighed = np.unique(y[sample_weight > 0])
+            if len(weighed) < len(classes):
+                raise ValueError(
+                    f"sample_weight is zero on all rows but those of the class(es) {weighed.tolist()}, of "
+                    f"{classes.tolist()}: give every class some weight, or drop its rows."
+                )
+        return classes
 
     # ------------------------------------------------------------------ the problem
 

@@ -35,13 +35,14 @@ __all__ = ["ElasticNetData", "elastic_net", "largest_penalty", "working_set"]
 
 Array = NDArray[np.float64]
 _DEPTH = 5  # points combined by the extrapolation
+_DAMPING = 1e-10  # less would let the extrapolation blow rounding up beyond 1e-7
 _SWEEPS = 50  # most sweeps over one working set
 _BLOCK = 1 << 17  # entries handled at a time when the columns are measured
 _SMALL = 64  # with so few columns, the working set is all of them
 _FACE = 500  # most coefficients that are solved for at once
 _FACE_WORK = 2e9  # and the most multiplications to spend on their Gram matrix
 _PATIENCE = 500  # sweeps without progress, after which rounding is taken to be reached
-_ENTRIES = 1 << 24  # and most entries of their columns (128 MiB)
+_ENTRIES = 1 << 24  # sparse columns with fewer entries than this (128 MiB) may be made dense
 
 
 class ElasticNetData(NamedTuple):
@@ -155,7 +156,7 @@ def elastic_net(
             return
         before, face = face, np.sign(w)
         tries = tries if np.array_equal(before, face) else -1
-        if 0 <= tries < 3 and _face_step(data, w, corr - l2 * w - l1 * face, l2):
+        if 0 <= tries < 3 and _face_step(data, w, corr - l2 * w - l1 * face, l1, l2):
             tries, used = tries + 1, used + 1
             continue
         tries += 1
@@ -165,7 +166,7 @@ def elastic_net(
             used += sweeps
 
 
-def _face_step(data: ElasticNetData, w: Array, slack: Array, l2: float) -> bool:
+def _face_step(data: ElasticNetData, w: Array, slack: Array, l1: float, l2: float) -> bool:
     """Minimise over the coefficients in use with their signs kept; False, and no move, if too many.
 
     On that face the objective is quadratic, and ``slack`` is minus its gradient: a Newton step goes to its
@@ -189,6 +190,7 @@ def _face_step(data: ElasticNetData, w: Array, slack: Array, l2: float) -> bool:
         crossing = np.sign(here + step) != np.sign(here)
         if not crossing.any():
             w[support[rest]] = here + step
+            _refine(data, w, support[rest], factor, l1, l2)
             return True
         t = float(np.min(-here[crossing] / step[crossing]))
         stops = crossing & (np.abs(here + t * step) <= 1e-12 * np.abs(here))
@@ -198,12 +200,24 @@ def _face_step(data: ElasticNetData, w: Array, slack: Array, l2: float) -> bool:
     return True
 
 
+def _refine(
+    data: ElasticNetData, w: Array, columns: NDArray[np.int64], factor: Any, l1: float, l2: float
+) -> None:
+    """One more step, with the gradient from the data: it takes out the rounding of the Gram matrix."""
+    u, here = data.weighted_residual(w), w[columns]
+    slack = data.X[:, columns].T @ u - data.mean[columns] * u.sum() - l2 * here - l1 * np.sign(here)
+    new = here + scipy.linalg.cho_solve(factor, slack, check_finite=False)
+    if np.array_equal(np.sign(new), np.sign(here)):
+        w[columns] = new
+
+
 def _gram(data: ElasticNetData, columns: NDArray[np.int64]) -> Array:
-    """The weighted, centred Gram matrix of some columns."""
+    """The weighted, centred Gram matrix of some columns; dense, where they fit, so that nothing cancels."""
     X, mean = data.X[:, columns], data.mean[columns]
-    if sp.issparse(X):
+    if sp.issparse(X) and X.shape[0] * X.shape[1] > _ENTRIES:
         return (X.T @ X.multiply(data.s[:, None])).toarray() - data.s.sum() * np.outer(mean, mean)
-    centred = np.sqrt(data.s)[:, None] * (X - mean)
+    dense = X.toarray() if sp.issparse(X) else X
+    centred = np.sqrt(data.s)[:, None] * (dense - mean)
     return centred.T @ centred
 
 
@@ -265,7 +279,7 @@ def _extrapolate(
     points = np.array([point for point, _, _ in history] + [w[ws]])
     steps = np.diff(points, axis=0)
     normal = steps @ steps.T
-    normal[np.diag_indices_from(normal)] += 1e-12 * np.trace(normal)
+    normal[np.diag_indices_from(normal)] += _DAMPING * np.trace(normal)
     try:
         c = np.linalg.solve(normal, np.ones(len(steps)))
     except np.linalg.LinAlgError:
