@@ -136,7 +136,7 @@ def duality_gap(
     stored = _storage_floor(coef, b, params, design, s, loss, penalty, intercept_scaling)
     if isinstance(loss, Squared):  # errors y - z below the rounding of y and z are none
         stored += 64.0 * _EPS**2 * float(s @ (np.abs(y) + np.abs(z)) ** 2)
-    best = _trivial(primal, loss, z, y, s)
+    best = replace(_trivial(primal, loss, z, y, s), floor=stored)
     for candidate in _candidates(loss, z, y, s, free, witness):
         theta, v, mean = _repair(candidate, design, y, z, s, loss, penalty, free, intercept_scaling)
         if np.abs(theta).max() <= 1e-10 * np.abs(candidate).max():  # the repair leads to 0 itself

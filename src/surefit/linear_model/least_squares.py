@@ -218,11 +218,8 @@ def normal_equations_claim(
     n, p = design.shape
     w, b = coef.astype(np.float64), intercept.astype(np.float64)
     mean, y_mean = _means(design, Y, s, fit_intercept)
-    residual = Y - y_mean - _predict(design, w, mean)
-    if fit_intercept:  # what a rounded mean leaves over belongs to the intercept
-        residual = residual - s @ residual / s.sum()
-    gradient = np.abs(_correlate(design, s[:, None] * residual, mean) - alpha * w)
-    norms = design.column_norms(s, mean if isinstance(design, Dense) else None)
+    correlation, norms = _centred_pass(design, Y - y_mean, s, w, mean, fit_intercept)
+    gradient = np.abs(correlation - alpha * w)
     reach = norms @ np.abs(w) + np.sqrt(s @ (Y - y_mean) ** 2)
     size = np.where(np.asarray(alpha) > 0, np.linalg.norm(norms), norms[:, None])
     scale = size * reach + alpha * np.abs(w)
@@ -248,18 +245,33 @@ def _means(design: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Arr
     return design.mean(s), s @ Y / s.sum()
 
 
-def _predict(design: Design, w: Array, mean: Array) -> Array:
-    """(X - mean) w, dense rows being centred first."""
-    if not isinstance(design, Dense) or not mean.any():
-        return design.dot(w) - mean @ w
-    return np.concatenate([(block - mean) @ w for _, block in design.blocks()])
+def _centred_pass(
+    design: Design, Y: Array, s: Array, w: Array, mean: Array, fit_intercept: bool
+) -> tuple[Array, Array]:
+    """(X - mean)'S R and the norms of the columns, in one pass over the rows; R = Y - (X - mean) w.
 
-
-def _correlate(design: Design, R: Array, mean: Array) -> Array:
-    """(X - mean)'R, dense rows being centred first."""
-    if not isinstance(design, Dense) or not mean.any():
-        return design.tdot(R) - np.outer(mean, R.sum(axis=0))
-    return sum(((block - mean).T @ R[rows] for rows, block in design.blocks()), np.zeros(()))
+    With an intercept R is centred too: what a rounded mean leaves over belongs to the intercept.
+    Dense rows are centred before they are multiplied, so that large means cost no digits.
+    """
+    p, targets = w.shape
+    total, balance, norms2 = np.zeros((p, targets)), np.zeros(p), np.zeros(p)
+    offset = np.zeros(targets)
+    for rows, block in design.blocks():
+        if isinstance(block, np.ndarray):
+            centred = block - mean
+            weighted = s[rows, None] * (Y[rows] - centred @ w)
+            norms2 += s[rows] @ (centred * centred)
+            balance += s[rows] @ centred
+            total += centred.T @ weighted
+        else:
+            weighted = s[rows, None] * (Y[rows] - (block @ w - mean @ w))
+            norms2 += block.multiply(block).T @ s[rows]
+            balance += block.T @ s[rows] - s[rows].sum() * mean
+            total += block.T @ weighted - np.outer(mean, weighted.sum(axis=0))
+        offset += weighted.sum(axis=0)
+    if fit_intercept:
+        total -= np.outer(balance, offset / s.sum())
+    return total, np.sqrt(norms2)
 
 
 def _minimum_norm_claim(
@@ -377,7 +389,7 @@ def _kkt_claim(
     norms = design.column_norms(s)[:, None]
     root = np.sqrt(s @ Y**2) + norms.T @ np.abs(w)
     scale = norms * np.maximum(root, np.finfo(float).tiny)
-    observed = float(np.max(np.divide(violation, scale, out=np.zeros_like(scale), where=scale > 0)))
+    observed = _largest_ratio(violation, scale)
     observed = max(observed, float(np.maximum(-w, 0.0).max(initial=0.0)))
     if fit_intercept:
         balance = np.abs(weighted.sum(axis=0)) / (np.sqrt(s.sum()) * np.maximum(root, 1e-300))
