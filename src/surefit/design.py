@@ -63,6 +63,14 @@ class Design(ABC):
         squares = self.row_squares()
         return float(squares.sum() if weights is None else squares @ weights)
 
+    def dot_and_mean(self, w: Array, weights: Array) -> tuple[Array, Array]:
+        """X @ w and the weighted mean row, reading X once."""
+        product, total = np.empty((self.shape[0], *w.shape[1:])), np.zeros(self.shape[1])
+        for rows, block in self.blocks():
+            product[rows] = block @ w
+            total += block.T @ weights[rows]
+        return product, total / weights.sum()
+
     def mean(self, weights: Array | None = None) -> Array:
         """The (weighted) mean row."""
         if weights is None:

@@ -119,7 +119,8 @@ def duality_gap(
     s = np.full(n, 1.0 / n) if weights is None else np.asarray(weights, dtype=np.float64)
     y = np.asarray(y, dtype=np.float64)
     w, b = coef.astype(np.float64), np.asarray(intercept, dtype=np.float64)
-    z = design.dot(w) + b
+    z, mean = design.dot_and_mean(w, s)
+    z = z + b
     free = fit_intercept and intercept_scaling is None
     params = (
         w
@@ -138,7 +139,8 @@ def duality_gap(
         stored += 64.0 * _EPS**2 * float(s @ (np.abs(y) + np.abs(z)) ** 2)
     best = replace(_trivial(primal, loss, z, y, s), floor=stored)
     for candidate in _candidates(loss, z, y, s, free, witness):
-        theta, v, mean = _repair(candidate, design, y, z, s, loss, penalty, free, intercept_scaling)
+        theta = _repair(candidate, design, mean, y, z, s, loss, penalty, free)
+        v = _adjoint(theta, design, mean, s, free, intercept_scaling)
         if np.abs(theta).max() <= 1e-10 * np.abs(candidate).max():  # the repair leads to 0 itself
             best = replace(best, trivial=False)
         for t in _scales(penalty, v, params):
@@ -262,8 +264,9 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
     low, high = -math.inf, math.inf
     b, scale = 0.0, float(s.sum())
     for _ in range(100):  # Newton on the increasing derivative, kept in its bracket
-        slope = float(s @ loss.grad(z + b, y))
-        if slope == 0.0:
+        weighted = s * loss.grad(z + b, y)
+        slope = float(weighted.sum())
+        if abs(slope) <= 1e-14 * float(np.abs(weighted).sum()):  # rounding, which balance removes
             break
         low, high = (b, high) if slope < 0 else (low, b)
         bend = float(s @ loss.hess(z + b, y))
@@ -294,8 +297,11 @@ def _best_offsets_softmax(loss: Softmax, z: Array, y: Array, s: Array) -> Array:
     b = np.zeros(z.shape[1])
     value = float(s @ loss.pointwise(z, y))
     for _ in range(50):
+        theta = loss.grad(z + b, y)
+        slope = s @ theta
+        if np.abs(slope).max() <= 1e-14 * float((s @ np.abs(theta)).max()):
+            break
         p = loss.hess(z + b, y)
-        slope = s @ loss.grad(z + b, y)
         bend = np.diag(s @ p) - (p * s[:, None]).T @ p
         step = -np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
         while True:  # the objective is convex: halve until it does not rise
@@ -325,21 +331,21 @@ def _candidates(
 def _repair(
     theta: Array,
     design: Design,
+    mean: Array,
     y: Array,
     z: Array,
     s: Array,
     loss: Loss,
     penalty: Penalty,
     free: bool,
-    intercept_scaling: float | None,
-) -> tuple[Array, Array, Array]:
-    """A dual point near ``theta`` that meets the equalities, v = -X'(s theta) there, and the mean row."""
+) -> Array:
+    """A dual point near ``theta`` that meets the equality constraints."""
     if free:
         theta = loss.balance(theta, y, s)
     if isinstance(penalty, NoPenalty) and not penalty.positive:
         for _ in range(2):  # the second pass removes the rounding of the first
-            theta = theta - _newton_correction(theta, design, y, z, s, loss, free)
-    return theta, *_adjoint(theta, design, s, free, intercept_scaling)
+            theta = theta - _newton_correction(theta, design, mean, y, z, s, loss, free)
+    return theta
 
 
 def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
@@ -367,22 +373,21 @@ def _is_rounding(v: Array, theta: Array, design: Design, s: Array) -> bool:
 
 
 def _adjoint(
-    theta: Array, design: Design, s: Array, free: bool, intercept_scaling: float | None
-) -> tuple[Array, Array]:
-    """v = -X'(s theta) and the weighted mean row, in one pass over X."""
+    theta: Array, design: Design, mean: Array, s: Array, free: bool, intercept_scaling: float | None
+) -> Array:
+    """v = -X'(s theta)."""
     st = (s * theta.T).T
-    both = design.tdot(np.column_stack([st, s]))
-    v, mean = -both[:, :-1].reshape(-1, *st.shape[1:]), both[:, -1] / s.sum()
+    v = -design.tdot(st)
     if free:  # columns may be centred at will; here it removes what rounding left in sum(s theta)
         v = v + np.multiply.outer(mean, st.sum(axis=0))
     if intercept_scaling is not None:
         last = -intercept_scaling * st.sum(axis=0)
         v = np.concatenate([v, np.atleast_1d(last)[None] if v.ndim == 2 else np.atleast_1d(last)])
-    return v, mean
+    return v
 
 
 def _newton_correction(
-    theta: Array, design: Design, y: Array, z: Array, s: Array, loss: Loss, free: bool
+    theta: Array, design: Design, mean: Array, y: Array, z: Array, s: Array, loss: Loss, free: bool
 ) -> Array:
     """The change h (X d) of theta, d a Newton step, after which X'(s theta) = 0."""
     h = loss.hess(z, y)
@@ -391,7 +396,7 @@ def _newton_correction(
         return _newton_correction_softmax(st, design, h, s, free)
     sh = s * h
     center = design.mean(sh) if free and sh.sum() > 0 else np.zeros(design.shape[1])
-    rhs = design.tdot(st) - (design.mean(s) * st.sum() if free else 0.0)
+    rhs = design.tdot(st) - (mean * st.sum() if free else 0.0)
     gram = design.gram(sh, center if free else None)
     noise = _EPS * (8.0 + math.sqrt(len(s))) * np.abs(center) * math.sqrt(float(sh.sum()))
     d = _equilibrated(gram, rhs, noise)
