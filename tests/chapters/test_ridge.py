@@ -82,6 +82,20 @@ def test_the_scalings_of_the_notes(fit, penalty, shift):
     assert np.abs(wrong.coef_ - found).max() > 1e-2
 
 
+@pytest.mark.spec("REG-11")
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("share", [1e-7, 1e-3, 1.0])
+def test_more_columns_than_rows_to_rounding(share, form):
+    """Solved through the rows, w = X'c: the gradient is zero to rounding at every condition number."""
+    X, y = make(40, 200)
+    X *= np.logspace(0, -3, 40)[:, None]  # the rows differ in length, and so do the eigenvalues
+    alpha = share * np.linalg.norm(X, 2) ** 2
+    model = Ridge(alpha=alpha).fit(form(X), y)
+    report = surefit.verify(model, X, y)
+    assert report["normal equations"].status is Status.HOLDS
+    assert report["duality gap"].observed <= 1e-12 * np.sum((y - y.mean()) ** 2)
+
+
 @pytest.mark.spec("REG-12")
 @pytest.mark.parametrize("mu", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize(("n", "p"), [*SHAPES, (5, 50)])

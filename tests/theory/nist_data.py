@@ -1,8 +1,8 @@
 """The linear-regression sets of NIST's Statistical Reference Datasets (StRD), as published.
 
-Source: https://www.itl.nist.gov/div898/strd/lls/lls.shtml, a work of the US government, in the public domain. The
-numbers are kept as the decimal strings of the files, so that tests can use them exactly; the certified
-coefficients were computed by NIST in 500-digit arithmetic and are given to 15 digits.
+Source: https://www.itl.nist.gov/div898/strd/lls/lls.shtml, a work of the US government, in the public
+domain. The numbers are kept as the decimal strings of the files, so that tests can use them exactly; the
+certified coefficients were computed by NIST in 500-digit arithmetic and are given to 15 digits.
 ``test_nist_strd.py`` recomputes every certified value from these decimals with exact fractions: a wrong
 digit anywhere below fails it.
 """
@@ -143,8 +143,8 @@ _TENTHS = ("1.00000000000000", "0.100000000000000", "0.100000000000000E-01", "0.
 
 SETS = (
     _NORRIS, _PONTIUS, _NOINT1, _NOINT2, _FILIP, _LONGLEY,
-    _wampler(1, _ONES, """1 6 63 364 1365 3906 9331 19608 37449 66430 111111 177156 271453 402234 579195 813616
-    1118481 1508598 2000719 2613660 3368421"""),
+    _wampler(1, _ONES, """1 6 63 364 1365 3906 9331 19608 37449 66430 111111 177156 271453 402234 579195
+    813616 1118481 1508598 2000719 2613660 3368421"""),
     _wampler(2, _TENTHS, """1.00000 1.11111 1.24992 1.42753 1.65984 1.96875 2.38336 2.94117 3.68928 4.68559
     6.00000 7.71561 9.92992 12.75603 16.32384 20.78125 26.29536 33.05367 41.26528 51.16209 63.00000"""),
     _wampler(3, _ONES, """760 -2042 2111 -1684 3888 1858 11379 17560 39287 64382 113159 175108 273291 400186

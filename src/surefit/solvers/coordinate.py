@@ -41,6 +41,7 @@ _BLOCK = 1 << 17  # entries handled at a time when the columns are measured
 _SMALL = 64  # with so few columns, the working set is all of them
 _FACE = 500  # most coefficients that are solved for at once
 _FACE_WORK = 2e9  # and the most multiplications to spend on their Gram matrix
+_CROSSINGS = 10  # coefficients that may reach zero on the way, each a new factorisation
 _PATIENCE = 500  # sweeps without progress, after which rounding is taken to be reached
 _ENTRIES = 1 << 24  # sparse columns with fewer entries than this (128 MiB) may be made dense
 
@@ -139,7 +140,11 @@ def elastic_net(
     p = len(w)
     used, last, size = 0, 0, min(p, max(10, 2 * int(np.count_nonzero(w))))
     best, smallest, lowest, progress = math.inf, math.inf, math.inf, 0
-    face, tries = np.full(p, np.nan), 0  # the signs of the last round, Newton steps made on them
+    face, settled, tries = (
+        np.full(p, np.nan),
+        0,
+        0,
+    )  # signs, since which sweep, Newton steps on them
     while True:
         u = data.weighted_residual(w)
         corr = data.correlations(u)
@@ -155,11 +160,13 @@ def elastic_net(
         if worst == 0.0 or used - progress > _PATIENCE or used >= budget:
             return
         before, face = face, np.sign(w)
-        tries = tries if np.array_equal(before, face) else -1
-        if 0 <= tries < 3 and _face_step(data, w, corr - l2 * w - l1 * face, l1, l2):
+        if not np.array_equal(before, face):
+            settled, tries = used, 0
+        # a Newton step on k coefficients costs about k / 8 sweeps over them
+        due = used > settled and 8 * (used - settled) >= np.count_nonzero(face)
+        if due and tries < 3 and _face_step(data, w, corr - l2 * w - l1 * face, l1, l2):
             tries, used = tries + 1, used + 1
             continue
-        tries += 1
         ws, size = working_set(w, violation, size)
         target = 0.3 * worst if len(ws) < p else 0.01 * worst
         for sweeps in _sweep(data, w, u, ws, l1, l2, positive, rng, target, budget - used):
@@ -180,7 +187,9 @@ def _face_step(data: ElasticNetData, w: Array, slack: Array, l1: float, l2: floa
     gram = _gram(data, support)
     gram[np.diag_indices_from(gram)] += l2
     rest, slack = np.arange(count), slack[support]
-    while len(rest):
+    for _ in range(_CROSSINGS):
+        if len(rest) == 0:
+            break
         try:
             factor = scipy.linalg.cho_factor(gram[np.ix_(rest, rest)], check_finite=False)
         except np.linalg.LinAlgError:
