@@ -155,7 +155,7 @@ def duality_gap(
                 continue
             mass = float(s @ (np.abs(pointwise) + np.abs(conjugates)))
             if isinstance(loss, (MarginLoss, Softmax)):  # a perfect fit is made of such numbers too
-                mass += float(s @ loss.pointwise(np.zeros_like(z), y))
+                mass += float(s.sum() * loss.pointwise(np.zeros_like(z[:1]), y[:1])[0])
             push = s @ np.abs(theta).reshape(n, -1)  # what an error in z does to the objective
             mass += float(s @ np.abs(theta * z).reshape(n, -1).sum(axis=1))
             mass += float((np.abs(mean) @ np.abs(w).reshape(len(w), -1) + np.abs(b)) @ push)

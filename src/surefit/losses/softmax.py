@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax, xlogy
+from scipy.special import xlogy
 
 from .base import EDGE, Loss
 
-__all__ = ["Softmax"]
+__all__ = ["Softmax", "softmax"]
 
 Array = NDArray[np.float64]
 
@@ -29,15 +29,16 @@ class Softmax(Loss):
     lipschitz = math.sqrt(2.0)
 
     def pointwise(self, z: Array, y: Array) -> Array:
-        return logsumexp(z, axis=1) - z[np.arange(len(z)), y.astype(np.intp)]
+        largest, _, total = _exponentials(z)
+        return (largest + np.log(total))[:, 0] - z[np.arange(len(z)), y.astype(np.intp)]
 
     def grad(self, z: Array, y: Array) -> Array:
-        p: Array = softmax(z, axis=1)
+        p = softmax(z)
         p[np.arange(len(z)), y.astype(np.intp)] -= 1.0
         return p
 
     def hess(self, z: Array, y: Array) -> Array:
-        return softmax(z, axis=1)
+        return softmax(z)
 
     def conjugate(self, theta: Array, y: Array) -> Array:
         p = theta.copy()
@@ -55,7 +56,7 @@ class Softmax(Loss):
 
         value = objective(t)
         for _ in range(200):  # the Jacobian of t - z + step grad is I + step (diag p - p p')
-            p = softmax(t, axis=1)
+            p = softmax(t)
             residual = t - z + step * self.grad(t, y)
             scaled = 1.0 / (1.0 + step * p)
             rank_one = (scaled * p * residual).sum(axis=1) / (
@@ -90,3 +91,17 @@ class Softmax(Loss):
         short = np.where(p < 0, -p / np.maximum(frequencies - p, 1e-300), 0.0)
         mix = float(short.max(initial=0.0))
         return (1.0 - mix) * p + mix * frequencies - onehot
+
+
+def softmax(z: Array) -> Array:
+    """e^{z_k} / sum_l e^{z_l} for each row (LOG-7)."""
+    _, exponentials, total = _exponentials(z)
+    exponentials /= total
+    return exponentials
+
+
+def _exponentials(z: Array) -> tuple[Array, Array, Array]:
+    """The largest entry of each row, the exponentials of what the others lack, and their sum."""
+    largest = z.max(axis=1, keepdims=True)
+    exponentials = np.exp(z - largest)
+    return largest, exponentials, exponentials.sum(axis=1, keepdims=True)
