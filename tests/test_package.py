@@ -50,7 +50,7 @@ def test_pages_link_to_files_that_exist() -> None:
     broken = [
         f"{page.name}: {target}"
         for page in PAGES
-        for target in re.findall(r"\]\(([^)#:]+?)\)", page.read_text(encoding="utf8"))
+        for target in re.findall(r"\]\(([\w./-]+)\)", page.read_text(encoding="utf8"))
         if not (page.parent / target).exists()
     ]
     assert broken == []

@@ -98,9 +98,7 @@ class Logistic(MarginLoss):
     def phi_prox(self, eta: Array, step: float) -> Array:
         low, high = np.array(eta, dtype=np.float64), np.array(eta + step, dtype=np.float64)
         t = 0.5 * (low + high)
-        for _ in range(
-            100
-        ):  # Newton on the increasing t - eta - step sigma(-t), kept in its bracket
+        for _ in range(100):  # Newton on the increasing t - eta - step sigma(-t), in its bracket
             excess = t - eta - step * expit(-t)
             low, high = np.where(excess < 0, t, low), np.where(excess < 0, high, t)
             newton = t - excess / (1.0 + step * self.curvature(t))

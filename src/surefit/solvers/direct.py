@@ -144,9 +144,8 @@ def _by_gram(
         if info != 0:
             return None
         rcond, _ = scipy.linalg.lapack.dpocon(factor, np.abs(shifted).sum(axis=0).max(), uplo="L")
-        if rcond < (
-            _TRUST if alpha.any() or X.shape[0] * X.shape[1] ** 2 > _SMALL else _TRUST_SMALL
-        ):
+        large = alpha.any() or X.shape[0] * X.shape[1] ** 2 > _SMALL
+        if rcond < (_TRUST if large else _TRUST_SMALL):
             return None
         targets = alpha == a
 
@@ -280,9 +279,7 @@ def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Arr
     for rows, block in X.blocks():
         A[rows, :p] = block if isinstance(block, np.ndarray) else block.toarray()
     shift = np.zeros(p)
-    if (
-        fit_intercept
-    ):  # x - x_0 is exact where all x lie in [x_0 / 2, 2 x_0]: large means are removed so
+    if fit_intercept:  # x - x_0 is exact where all x lie in [x_0 / 2, 2 x_0]: so go large means
         near = np.abs(A[:, :p] - 1.25 * A[0, :p]) <= 0.75 * np.abs(A[0, :p])
         shift = np.where(near.all(axis=0), A[0, :p], 0.0)
         A[:, :p] -= shift
@@ -313,9 +310,9 @@ def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Arr
         w += step
         r += f - Q @ d + Q @ c
     w = np.ldexp(w, -exponent[:, None])
-    intercept = (
-        w[p] - shift.astype(np.longdouble) @ w[:p] if fit_intercept else np.zeros(Y.shape[1])
-    )
+    intercept = np.zeros(Y.shape[1])
+    if fit_intercept:
+        intercept = w[p] - shift.astype(np.longdouble) @ w[:p]
     return w[:p].astype(np.float64), intercept.astype(np.float64)
 
 

@@ -38,10 +38,8 @@ def step_length(
     slack = 4e-16 * abs(value)
     t = 1.0
     while fall > 0.0 and t > 1e-10:
-        if (
-            objective(loss, z + t * move, y, s, w + t * step, l1, l2)
-            <= value - 1e-4 * t * fall + slack
-        ):
+        trial = objective(loss, z + t * move, y, s, w + t * step, l1, l2)
+        if trial <= value - 1e-4 * t * fall + slack:
             return t
         t /= 2.0
     return 0.0
