@@ -8,6 +8,7 @@ public fitted attributes and at most an untrusted witness; it uses nothing of th
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ __all__ = ["Certified", "check_weights", "scale_error"]
 SPARSE_FORMATS = ("csr", "csc", "coo")
 
 
-class Certified(BaseEstimator):
+class Certified(BaseEstimator, ABC):
     """Mixin: ``certificate_``, re-certification for :func:`surefit.verify`, ``save``.
 
     Every estimator has a keyword-only parameter ``certify``: ``True`` decides the claims that cost at
@@ -38,13 +39,13 @@ class Certified(BaseEstimator):
 
     _certify_constraint: ClassVar[list[Any]] = ["boolean", StrOptions({"full"})]
 
+    @abstractmethod
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         """The claims about this fit, from the data and the public fitted attributes alone."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         """Validated ``X, y, sample_weight``, the same at fit and at verification."""
-        raise NotImplementedError
 
     def _seal(self, X: Any, y: Any, sample_weight: Any, stopped: str = "") -> Any:
         """End of every fit: certify as the ``certify`` parameter asks, and warn of a failed claim."""

@@ -1,0 +1,98 @@
+"""The best intercept of a model whose predictions are fixed, and the objective at w = 0.
+
+Both are one-dimensional convex problems (one dimension a class for softmax): Newton's method kept
+in its bracket where the loss is smooth, a search over the kinks where it is piecewise linear, a
+mean for the squared loss. They are used by the certificates, so they share nothing with the
+solvers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .losses import Loss, MarginLoss, Softmax, Squared
+
+__all__ = ["best_offset", "null_value"]
+
+Array = NDArray[np.float64]
+
+
+def null_value(loss: Loss, y: Array, weights: Array, *, fit_intercept: bool) -> float:
+    """P(0): the objective at w = 0 with the best intercept, the yardstick of ``tol``."""
+    y, s = np.asarray(y, dtype=np.float64), weights
+    if isinstance(loss, Softmax):  # only the class totals matter
+        totals = np.bincount(y.astype(np.intp), weights=weights).astype(np.float64)
+        s = totals[totals > 0]
+        y = np.arange(len(s), dtype=np.float64)
+    elif isinstance(loss, MarginLoss):
+        s = np.array([weights[y < 0].sum(), weights[y > 0].sum()])
+        y = np.array([-1.0, 1.0])
+    z = np.zeros((len(y), len(y))) if isinstance(loss, Softmax) else np.zeros(len(y))
+    offset = best_offset(loss, z, y, s) if fit_intercept else 0.0
+    return float(s @ loss.pointwise(z + offset, y))
+
+
+def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
+    """argmin over b of sum_i s_i l(z_i + b, y_i): a scalar, or a vector for softmax."""
+    if isinstance(loss, Squared):
+        return float(s @ (y - z) / s.sum())
+    if isinstance(loss, Softmax):
+        return _best_offsets_softmax(loss, z, y, s)
+    if not math.isfinite(loss.smoothness):
+        return _best_kink(loss, z, y, s)
+    low, high = -math.inf, math.inf
+    b, scale = 0.0, float(s.sum())
+    for _ in range(100):  # Newton on the increasing derivative, kept in its bracket
+        weighted = s * loss.grad(z + b, y)
+        slope = float(weighted.sum())
+        if abs(slope) <= 1e-14 * float(np.abs(weighted).sum()):  # rounding, which balance removes
+            break
+        low, high = (b, high) if slope < 0 else (low, b)
+        bend = float(s @ loss.hess(z + b, y))
+        step = -slope / bend if bend > 1e-12 * scale else -math.copysign(1.0 + abs(b), slope)
+        nearer = b + step
+        if nearer == b:
+            break
+        if not low < nearer < high:
+            nearer = 0.5 * (low + high)
+        if abs(nearer - b) <= 4e-16 * (1.0 + abs(b)):
+            break
+        b = nearer
+    return b
+
+
+def _best_kink(loss: Loss, z: Array, y: Array, s: Array) -> float:
+    """A piecewise linear objective is least at one of its kinks: bisection over them."""
+    kinks = np.unique((loss.kink(y) - z)[s > 0])
+    low, high = 0, len(kinks) - 1
+    while low < high:
+        middle = (low + high) // 2
+        here, there = (float(s @ loss.pointwise(z + b, y)) for b in kinks[middle : middle + 2])
+        low, high = (middle + 1, high) if there < here else (low, middle)
+    return float(kinks[low])
+
+
+def _best_offsets_softmax(loss: Softmax, z: Array, y: Array, s: Array) -> Array:
+    b = np.zeros(z.shape[1])
+    value = float(s @ loss.pointwise(z, y))
+    for _ in range(50):
+        theta = loss.grad(z + b, y)
+        slope = s @ theta
+        if np.abs(slope).max() <= 1e-14 * float((s @ np.abs(theta)).max()):
+            break
+        p = loss.hess(z + b, y)
+        bend = np.diag(s @ p) - (p * s[:, None]).T @ p
+        step = -np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
+        while True:  # the objective is convex: halve until it does not rise
+            trial = float(s @ loss.pointwise(z + b + step, y))
+            if trial <= value + 1e-14 * abs(value) or np.abs(step).max() < 1e-15:
+                break
+            step = step / 2.0
+        b, value = b + step, trial
+        if np.abs(step).max() <= 1e-14 * (1.0 + np.abs(b).max()):
+            break
+    return b - b.mean()
