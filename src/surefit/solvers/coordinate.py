@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -190,16 +189,17 @@ def _face_step(data: ElasticNetData, w: Array, slack: Array, l1: float, l2: floa
     for _ in range(_CROSSINGS):
         if len(rest) == 0:
             break
+        hessian = gram[np.ix_(rest, rest)]
         try:
-            factor = scipy.linalg.cho_factor(gram[np.ix_(rest, rest)], check_finite=False)
+            np.linalg.cholesky(hessian)  # numpy's, as in the sweeps: two BLAS pools would compete
+            step = np.linalg.solve(hessian, slack[rest])
         except np.linalg.LinAlgError:
             return len(rest) < count  # columns that depend on each other are left to the sweeps
-        step = scipy.linalg.cho_solve(factor, slack[rest], check_finite=False)
         here = w[support[rest]]
         crossing = np.sign(here + step) != np.sign(here)
         if not crossing.any():
             w[support[rest]] = here + step
-            _refine(data, w, support[rest], factor, l1, l2)
+            _refine(data, w, support[rest], hessian, l1, l2)
             return True
         t = float(np.min(-here[crossing] / step[crossing]))
         stops = crossing & (np.abs(here + t * step) <= 1e-12 * np.abs(here))
@@ -210,12 +210,12 @@ def _face_step(data: ElasticNetData, w: Array, slack: Array, l1: float, l2: floa
 
 
 def _refine(
-    data: ElasticNetData, w: Array, columns: NDArray[np.int64], factor: Any, l1: float, l2: float
+    data: ElasticNetData, w: Array, columns: NDArray[np.int64], hessian: Array, l1: float, l2: float
 ) -> None:
     """One more step, with the gradient from the data: it takes out the rounding of the Gram matrix."""
     u, here = data.weighted_residual(w), w[columns]
     slack = data.X[:, columns].T @ u - data.mean[columns] * u.sum() - l2 * here - l1 * np.sign(here)
-    new = here + scipy.linalg.cho_solve(factor, slack, check_finite=False)
+    new = here + np.linalg.solve(hessian, slack)
     if np.array_equal(np.sign(new), np.sign(here)):
         w[columns] = new
 

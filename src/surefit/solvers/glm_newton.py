@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from ..design import Design
@@ -146,6 +145,11 @@ def _softmax_direct(
         for k in range(classes):
             part = slice(k * columns, (k + 1) * columns)
             hessian[part, part] += dense.T @ ((s[rows] * p[rows, k])[:, None] * dense)
+    # A common shift of the classes changes no probability: give it curvature, so that a factorisation exists.
+    # The gradient has no part in it, so the step does not change.
+    for j in range(0 if l2 == 0.0 else features, columns):
+        shared = np.ix_(*[np.arange(j, classes * columns, columns)] * 2)
+        hessian[shared] += np.trace(hessian[shared]) / classes**2
     rhs = np.vstack([slope, slope_b]) if fit_intercept else slope
     penalty = np.full(columns, l2)
     penalty[features:] = 0.0
@@ -178,8 +182,8 @@ def _solve(hessian: Array, l2: float | Array, rhs: Array, noise: float | Array =
     scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     unit = hessian / np.outer(scale, scale)
     try:
-        factor = scipy.linalg.cho_factor(unit, lower=True, check_finite=False)
-        solution = scipy.linalg.cho_solve(factor, rhs / scale, check_finite=False)
+        np.linalg.cholesky(unit)  # numpy's, as in the products: two BLAS pools would compete
+        solution = np.linalg.solve(unit, rhs / scale)
         if np.abs(unit @ solution - rhs / scale).max() <= 1e-6 * np.abs(rhs / scale).max():
             return solution / scale
     except np.linalg.LinAlgError:
