@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-__all__ = ["Fit", "Iterate", "Stop", "Trace", "run"]
+__all__ = ["Fit", "Iterate", "Stop", "Trace", "least_finished", "run"]
 
 
 class Iterate(NamedTuple):
@@ -221,6 +221,12 @@ def run(
         if observed <= tol and stop in (Stop.FINISHED, Stop.MAX_ITER, Stop.MAX_TIME, Stop.FLAT):
             stop = Stop.CERTIFIED
     return Fit(last.x, n_iter, stop, observed, last.value, trace)
+
+
+def least_finished(fits: list[Fit]) -> Fit:
+    """Of several runs that make one fit, the one whose ending says most: the latest rule of Stop."""
+    order = list(Stop)
+    return max(fits, key=lambda fit: order.index(fit.stop))
 
 
 def _worth_asking(estimate: float, tol: float, asked: int, every: int) -> bool:

@@ -11,6 +11,7 @@ from sklearn.datasets import load_diabetes
 
 import surefit
 from surefit import Status
+from surefit.iterate import Stop
 from surefit.linear_model import LinearRegression, Ridge, ridge_regression
 
 SHAPES = [(60, 5), (12, 40), (30, 30)]
@@ -328,3 +329,14 @@ def test_without_a_penalty_the_claims_are_those_of_least_squares():
     report = surefit.verify(Ridge(alpha=0.0).fit(X, y), X, y)
     assert {claim.name for claim in report.claims} == {"normal equations", "coefficients", "data"}
     assert report.ok
+
+
+def test_a_positive_fit_says_how_it_ended():
+    """One sweep over correlated columns is not convergence, on any of the targets."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1)) + 0.05 * rng.normal(size=(40, 6))
+    Y = np.column_stack([X @ np.arange(6.0) + rng.normal(size=40), np.zeros(40)])
+    with pytest.warns(surefit.CertificateWarning, match="maximum number of iterations"):
+        model = Ridge(alpha=1e-3, positive=True, max_iter=1, tol=1e-10).fit(X, Y)
+    assert model.certificate_.stopped == Stop.MAX_ITER.value
+    assert Ridge(alpha=1e-3, positive=True).fit(X, Y).certificate_.ok

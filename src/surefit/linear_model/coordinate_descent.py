@@ -33,7 +33,7 @@ from ..base import Certified, check_weights
 from ..certificate import Claim, Kind
 from ..design import Design, as_design
 from ..duality import Gap, duality_gap, null_value
-from ..iterate import Fit
+from ..iterate import Fit, least_finished
 from ..losses import Squared
 from ..penalties import ElasticNet as ElasticNetPenalty
 from ..penalties import NoPenalty, Penalty
@@ -187,7 +187,7 @@ class ElasticNet(LinearRegressor):
         else:
             coef, intercept, fits = self._sweep(rows, Y, s)
             sweeps, gaps = [fit.n_iter for fit in fits], [fit.observed for fit in fits]
-            stopped = fits[-1].stop.value
+            stopped = least_finished(fits).stop.value
         self._store(coef, intercept, y, X.dtype, flat=True)
         single = Y.shape[1] == 1
         self.n_iter_ = sweeps[0] if single else sweeps

@@ -497,12 +497,27 @@ def _finite_optimum_claim(y: Array, s: Array, z: Array, gap: Gap | None) -> Clai
             "maximiser, and the coefficients would grow without bound"
         )
         return Claim.check(name, statement, Kind.EXACT, smallest, 0.0, source)
-    interior = gap is not None and math.isfinite(gap.gap) and bool(gap.theta[s > 0].any(axis=-1).all() if
-        gap.theta.ndim == 2 else (gap.theta[s > 0] != 0).all())  # fmt: skip
+    interior = (
+        gap is not None and math.isfinite(gap.gap) and _is_interior(gap.theta[s > 0], y[s > 0])
+    )
     if interior:
         statement = (
             "a dual point with every sample in use shows that no hyperplane separates the classes"
         )
         return Claim.check(name, statement, Kind.EXACT, 0.0, 0.0, source)
-    why = "this model separates nothing; surefit.verify looks for the dual point that settles it"
+    why = "this model does not separate the classes; "
+    why += (
+        "surefit.verify looks for the dual point that settles it"
+        if gap is None
+        else "no dual point with every sample in use was found, so a separating limit is not excluded"
+    )
     return Claim.undecided(name, why, Kind.EXACT, source)
+
+
+def _is_interior(theta: Array, y: Array) -> bool:
+    """Every probability behind a dual point strictly between 0 and 1: only then is no limit left out."""
+    if theta.ndim == 1:
+        return bool((-y * theta > 0).all() and (-y * theta < 1).all())
+    own = np.zeros(theta.shape, dtype=bool)
+    own[np.arange(len(theta)), y.astype(np.intp)] = True
+    return bool((theta[own] < 0).all() and (theta[~own] > 0).all())

@@ -32,7 +32,7 @@ from ..base import Certified
 from ..certificate import Claim, Kind
 from ..design import as_design
 from ..duality import Gap, duality_gap, gap_claim, null_value
-from ..iterate import run
+from ..iterate import Fit, least_finished, run
 from ..losses import Squared
 from ..penalties import L2
 from ..solvers.coordinate import ElasticNetData, elastic_net
@@ -144,8 +144,10 @@ class Ridge(LinearRegressor):
         self.n_iter_ = np.ones(Y.shape[1], dtype=np.int64)
         self.solver_ = _solver_name(self.solver, self.positive, rows)
         if self.positive:
-            self.method_, stopped = "coordinate", "the sweeps converged"
-            coef, intercept, self.n_iter_ = self._fit_positive(rows, Y, s, alpha)
+            self.method_ = "coordinate"
+            coef, intercept, fits = self._fit_positive(rows, Y, s, alpha)
+            self.n_iter_ = np.array([fit.n_iter for fit in fits], dtype=np.int64)
+            stopped = least_finished(fits).stop.value
         else:
             self.method_, stopped = "direct", "the factorisation finished"
             design = as_design(rows)
@@ -167,18 +169,18 @@ class Ridge(LinearRegressor):
 
     def _fit_positive(
         self, X: Any, Y: Array, s: Array, alpha: Array
-    ) -> tuple[Array, Array, NDArray[np.int64]]:
+    ) -> tuple[Array, Array, list[Fit]]:
         """Cyclic coordinate descent to rounding, one target at a time."""
         budget = 15_000 if self.max_iter is None else self.max_iter
         coef = np.zeros((X.shape[1], Y.shape[1]), order="F")
-        intercept, sweeps = np.zeros(Y.shape[1]), np.zeros(Y.shape[1], dtype=np.int64)
+        intercept, fits = np.zeros(Y.shape[1]), []
         for k, a in enumerate(alpha):
             data = ElasticNetData.prepare(X, Y[:, k], s, fit_intercept=self.fit_intercept)
             steps = elastic_net(data, 0.0, a, coef[:, k], positive=True, budget=budget)
             null = 0.5 * float(s @ (Y[:, k] - data.y_mean) ** 2)
-            sweeps[k] = run(steps, tol=1e-15 * null, max_iter=budget).n_iter
+            fits.append(run(steps, tol=1e-15 * null, max_iter=budget))
             intercept[k] = data.y_mean - float(data.mean @ coef[:, k])
-        return coef, intercept, sweeps
+        return coef, intercept, fits
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         coef, intercept = self._solution()
