@@ -19,10 +19,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .certificate import Certificate, CertificateWarning, Claim, Kind
 from .fingerprint import fingerprint
+from .inputs import is_native, validate_native
 
-__all__ = ["Certified", "check_weights", "scale_error"]
+__all__ = ["ANYWHERE", "Certified", "check_weights", "scale_error"]
 
 SPARSE_FORMATS = ("csr", "csc", "coo")
+ANYWHERE = frozenset(
+    {"dense", "sparse", "torch", "blocks"}
+)  # kinds of X that every operation is there for
 
 
 class Certified(BaseEstimator, ABC):
@@ -38,6 +42,10 @@ class Certified(BaseEstimator, ABC):
     certificate_: Certificate
 
     _certify_constraint: ClassVar[list[Any]] = ["boolean", StrOptions({"full"})]
+
+    def _accepts(self) -> frozenset[str]:
+        """The kinds of X that this estimator takes, with its present parameters."""
+        return frozenset({"dense", "sparse"})
 
     @abstractmethod
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
@@ -93,7 +101,16 @@ class Certified(BaseEstimator, ABC):
         save(self, path)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **checks: Any) -> Any:
-        """:func:`sklearn.utils.validation.validate_data` plus non-negative sample weights."""
+        """:func:`sklearn.utils.validation.validate_data` plus non-negative sample weights.
+
+        Tensors and row blocks, where this estimator takes them, are checked where they are.
+        """
+        if reset:
+            self.__dict__.pop(
+                "certificate_", None
+            )  # a fit that breaks off leaves no old one behind
+        if is_native(X, y, sample_weight):
+            return validate_native(self, X, y, sample_weight, reset=reset, **checks)
         checks = {"accept_sparse": SPARSE_FORMATS, "dtype": [np.float64, np.float32], **checks}
         try:
             X, y = validate_data(self, X, y, reset=reset, **checks)

@@ -50,6 +50,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._namespace import array_namespace, scale_rows, to_numpy, where
 from .certificate import Claim, Kind
 from .design import Design, as_design
 from .losses import Loss, MarginLoss, Softmax, Squared
@@ -117,11 +118,11 @@ def duality_gap(
     """
     design = as_design(X)
     n = design.shape[0]
-    s = np.full(n, 1.0 / n) if weights is None else np.asarray(weights, dtype=np.float64)
-    y = np.asarray(y, dtype=np.float64)
+    s = design.ones() / n if weights is None else design.vector(weights)
+    y = design.vector(y)
     w, b = coef.astype(np.float64), np.asarray(intercept, dtype=np.float64)
     z, mean = design.dot_and_mean(w, s)
-    z = z + b
+    z = z + (design.vector(b) if b.ndim else float(b))
     free = fit_intercept and intercept_scaling is None
     params = _parameters(w, b, intercept_scaling)
     pointwise = loss.pointwise(z, y)
@@ -129,15 +130,17 @@ def duality_gap(
 
     stored = _storage_floor(coef, b, params, design, s, loss, penalty, intercept_scaling)
     if isinstance(loss, Squared):  # errors y - z below the rounding of y and z are none
-        stored += 64.0 * _EPS**2 * float(s @ (np.abs(y) + np.abs(z)) ** 2)
+        stored += 64.0 * _EPS**2 * float(s @ (abs(y) + abs(z)) ** 2)
     best = replace(_trivial(primal, loss, z, y, s), floor=stored)
     for candidate in _candidates(loss, z, y, s, free, witness):
         theta = _repair(candidate, design, mean, y, z, s, loss, penalty, free)
         v = _adjoint(theta, design, mean, s, free, intercept_scaling)
-        if np.abs(theta).max() <= 1e-10 * np.abs(candidate).max():  # the repair leads to 0 itself
+        if float(abs(theta).max()) <= 1e-10 * float(
+            abs(candidate).max()
+        ):  # the repair leads to 0 itself
             best = replace(best, trivial=False)
         for t in _scales(penalty, v, params):
-            conjugates = np.where(s > 0, loss.conjugate(t * theta, y), 0.0)
+            conjugates = where(s > 0, loss.conjugate(t * theta, y), 0.0)
             unpenalised = isinstance(penalty, NoPenalty) and not penalty.positive
             dual_penalty = 0.0 if unpenalised else penalty.conjugate(t * v)
             dual = -float(s @ conjugates) - dual_penalty
@@ -176,11 +179,11 @@ def _mass(
 ) -> float:
     """The sizes of the numbers that are added up, which rounding errors are relative to."""
     n = len(s)
-    mass = float(s @ (np.abs(pointwise) + np.abs(conjugates)))
+    mass = float(s @ (abs(pointwise) + abs(conjugates)))
     if isinstance(loss, (MarginLoss, Softmax)):  # a perfect fit is made of such numbers too
-        mass += float(s.sum() * loss.pointwise(np.zeros_like(z[:1]), y[:1])[0])
-    push = s @ np.abs(theta).reshape(n, -1)  # what an error in z does to the objective
-    mass += float(s @ np.abs(theta * z).reshape(n, -1).sum(axis=1))
+        mass += float(s.sum() * loss.pointwise(0.0 * z[:1], y[:1])[0])
+    push = to_numpy(s @ abs(theta).reshape(n, -1))  # what an error in z does to the objective
+    mass += float(s @ abs(theta * z).reshape(n, -1).sum(axis=1))
     return mass + float((np.abs(mean) @ np.abs(w).reshape(len(w), -1) + np.abs(b)) @ push)
 
 
@@ -223,8 +226,9 @@ def _storage_floor(
 
 def _trivial(primal: float, loss: Loss, z: Array, y: Array, s: Array) -> Gap:
     """theta = 0 is always feasible: no model does better than the least value of each loss."""
-    dual = -float(s @ loss.conjugate(np.zeros_like(z), y))
-    return Gap(primal, dual, primal - dual, 0.0, np.zeros_like(z), trivial=True)
+    nothing = array_namespace(z).zeros_like(z)
+    dual = -float(s @ loss.conjugate(nothing, y))
+    return Gap(primal, dual, primal - dual, 0.0, nothing, trivial=True)
 
 
 def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: float = 0.0) -> Claim:
@@ -263,9 +267,9 @@ def _candidates(
     found = [loss.grad(z + offset, y)]
     if witness is not None:
         with contextlib.suppress(TypeError, ValueError):  # not numbers: no witness
-            given = np.asarray(witness, dtype=np.float64)
-            if given.shape == z.shape and bool((np.abs(given) < 1e100).all()):
-                found.append(given)
+            given = np.asarray(to_numpy(witness), dtype=np.float64)
+            if given.shape == tuple(z.shape) and bool((np.abs(given) < 1e100).all()):
+                found.append(array_namespace(z).asarray(given, device=z.device))
     return found
 
 
@@ -317,12 +321,13 @@ def _adjoint(
     theta: Array, design: Design, mean: Array, s: Array, free: bool, intercept_scaling: float | None
 ) -> Array:
     """v = -X'(s theta)."""
-    st = (s * theta.T).T
+    st = scale_rows(s, theta)
     v = -design.tdot(st)
+    total = to_numpy(st.sum(axis=0))
     if free:  # columns may be centred at will; here it removes what rounding left in sum(s theta)
-        v = v + np.multiply.outer(mean, st.sum(axis=0))
+        v = v + np.multiply.outer(mean, total)
     if intercept_scaling is not None:
-        last = -intercept_scaling * st.sum(axis=0)
+        last = -intercept_scaling * total
         v = np.concatenate([v, np.atleast_1d(last)[None] if v.ndim == 2 else np.atleast_1d(last)])
     return v
 
@@ -332,12 +337,12 @@ def _newton_correction(
 ) -> Array:
     """The change h (X d) of theta, d a Newton step, after which X'(s theta) = 0."""
     h = loss.hess(z, y)
-    st = (s * theta.T).T
+    st = scale_rows(s, theta)
     if isinstance(loss, Softmax):
         return _newton_correction_softmax(st, design, h, s, free)
     sh = s * h
     center = design.mean(sh) if free and sh.sum() > 0 else np.zeros(design.shape[1])
-    rhs = design.tdot(st) - (mean * st.sum() if free else 0.0)
+    rhs = design.tdot(st) - (mean * float(st.sum()) if free else 0.0)
     gram = design.gram(sh, center if free else None)
     noise = _EPS * (8.0 + math.sqrt(len(s))) * np.abs(center) * math.sqrt(float(sh.sum()))
     d = _equilibrated(gram, rhs, noise)
@@ -362,7 +367,7 @@ def _newton_correction_softmax(st: Array, design: Design, p: Array, s: Array, fr
     columns, classes = design.shape[1] + int(free), p.shape[1]
     rhs = design.tdot(st)
     if free:
-        rhs = np.vstack([rhs, st.sum(axis=0)])
+        rhs = np.vstack([rhs, to_numpy(st.sum(axis=0))])
     hessian = np.zeros((classes, columns, classes, columns))
     for k in range(classes):
         for m in range(k, classes):
@@ -371,10 +376,10 @@ def _newton_correction_softmax(st: Array, design: Design, p: Array, s: Array, fr
             block[: design.shape[1], : design.shape[1]] = design.gram(weight)
             if free:
                 block[-1, :-1] = block[:-1, -1] = design.tdot(weight)
-                block[-1, -1] = weight.sum()
+                block[-1, -1] = float(weight.sum())
             hessian[k, :, m, :] = hessian[m, :, k, :] = block if k == m else -block
     size = classes * columns
     solution = _equilibrated(hessian.reshape(size, size), rhs.T.ravel())
     d = solution.astype(np.float64).reshape(classes, columns).T
-    moved = design.dot(d[: design.shape[1]]) + (d[-1] if free else 0.0)
+    moved = design.dot(d[: design.shape[1]]) + (design.vector(d[-1]) if free else 0.0)
     return p * (moved - (p * moved).sum(axis=1, keepdims=True))

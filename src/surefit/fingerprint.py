@@ -18,15 +18,19 @@ someone who constructs a collision on purpose.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._namespace import is_torch, to_numpy
+
 __all__ = ["fingerprint"]
 
 _BLOCK = 1 << 17  # entries of a block: a megabyte, which stays in the cache
+_DEVICE_BLOCK = 1 << 24  # the same on a GPU
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 Words = NDArray[np.uint64]
@@ -59,15 +63,26 @@ def fingerprint(*arrays: Any) -> str:
 def _hash_array(array: Any) -> tuple[int, int]:
     if sp.issparse(array):
         return _hash_rows(_sparse_row_sums(array), start=0)
-    if array.dtype.kind not in "fiub":
-        return _hash_labels(np.asarray(array))
-    table = np.asarray(array)
+    if hasattr(array, "blocks"):  # rows on disk
+        return _hash_blocks(array.blocks(), _dense_row_sums)
+    on_device = is_torch(array) and array.device.type != "cpu"
+    table = array if on_device else to_numpy(array)
+    if not on_device and table.dtype.kind not in "fiub":
+        return _hash_labels(table)
     table = table.reshape(len(table), -1)
-    rows = max(1, _BLOCK // max(1, table.shape[1]))
+    entries = _DEVICE_BLOCK if on_device else _BLOCK
+    rows = max(1, entries // max(1, table.shape[1]))
+    starts = range(0, len(table), rows)
+    blocks = ((slice(start, start + rows), table[start : start + rows]) for start in starts)
+    return _hash_blocks(blocks, _device_row_sums if on_device else _dense_row_sums)
+
+
+def _hash_blocks(
+    blocks: Iterable[tuple[slice, Any]], row_sums: Callable[[Any], tuple[Words, Words]]
+) -> tuple[int, int]:
     total = np.zeros(2, dtype=np.uint64)
-    for start in range(0, len(table), rows):
-        sums = _dense_row_sums(table[start : start + rows])
-        total += np.array(_hash_rows(sums, start), dtype=np.uint64)
+    for rows, block in blocks:
+        total += np.array(_hash_rows(row_sums(block), rows.start), dtype=np.uint64)
     return int(total[0]), int(total[1])
 
 
@@ -90,10 +105,25 @@ def _bits(values: NDArray[Any]) -> Words:
 
 
 def _dense_row_sums(block: NDArray[Any]) -> tuple[Words, Words]:
-    bits = _bits(block)
-    first = np.einsum("ij,j->i", bits, _keys(bits.shape[1], 0))
-    bits.byteswap(inplace=True)
-    return first, np.einsum("ij,j->i", bits, _keys(bits.shape[1], 1))
+    from ._jit.fingerprint import row_sums
+
+    bits = np.ascontiguousarray(block, dtype=np.float64).view(np.uint64)
+    first, second = np.empty(len(bits), dtype=np.uint64), np.empty(len(bits), dtype=np.uint64)
+    row_sums(bits, _keys(bits.shape[1], 0), _keys(bits.shape[1], 1), first, second)
+    return first, second
+
+
+def _device_row_sums(block: Any) -> tuple[Words, Words]:
+    """The same on the device of a tensor: its signed integers wrap around as the unsigned ones do."""
+    import torch
+
+    def total(words: Any, lane: int) -> Words:
+        keys = torch.as_tensor(_keys(words.shape[1], lane).view(np.int64), device=words.device)
+        return to_numpy((words * keys).sum(dim=1)).view(np.uint64)
+
+    bits = (block.double() + 0.0).contiguous().view(torch.int64)
+    swapped = bits.view(torch.uint8).reshape(*bits.shape, 8).flip(-1).contiguous()
+    return total(bits, 0), total(swapped.view(torch.int64)[..., 0], 1)
 
 
 def _sparse_row_sums(matrix: Any) -> tuple[Words, Words]:

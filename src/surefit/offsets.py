@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._namespace import array_namespace, to_numpy
 from .losses import Loss, MarginLoss, Softmax, Squared
 
 __all__ = ["best_offset", "null_value"]
@@ -23,15 +24,19 @@ Array = NDArray[np.float64]
 
 def null_value(loss: Loss, y: Array, weights: Array, *, fit_intercept: bool) -> float:
     """P(0): the objective at w = 0 with the best intercept, the yardstick of ``tol``."""
-    y, s = np.asarray(y, dtype=np.float64), weights
+    s = weights
     if isinstance(loss, Softmax):  # only the class totals matter
-        totals = np.bincount(y.astype(np.intp), weights=weights).astype(np.float64)
+        totals: Array = np.bincount(to_numpy(y).astype(np.intp), weights=to_numpy(weights))  # type: ignore[assignment]
         s = totals[totals > 0]
         y = np.arange(len(s), dtype=np.float64)
     elif isinstance(loss, MarginLoss):
-        s = np.array([weights[y < 0].sum(), weights[y > 0].sum()])
+        s = np.array([float(weights[y < 0].sum()), float(weights[y > 0].sum())])
         y = np.array([-1.0, 1.0])
-    z = np.zeros((len(y), len(y))) if isinstance(loss, Softmax) else np.zeros(len(y))
+    z = (
+        np.zeros((len(y), len(y)))
+        if isinstance(loss, Softmax)
+        else array_namespace(y).zeros_like(y)
+    )
     offset = best_offset(loss, z, y, s) if fit_intercept else 0.0
     return float(s @ loss.pointwise(z + offset, y))
 
@@ -49,7 +54,7 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
     for _ in range(100):  # Newton on the increasing derivative, kept in its bracket
         weighted = s * loss.grad(z + b, y)
         slope = float(weighted.sum())
-        if abs(slope) <= 1e-14 * float(np.abs(weighted).sum()):  # rounding, which balance removes
+        if abs(slope) <= 1e-14 * float(abs(weighted).sum()):  # rounding, which balance removes
             break
         low, high = (b, high) if slope < 0 else (low, b)
         bend = float(s @ loss.hess(z + b, y))
@@ -67,32 +72,36 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
 
 def _best_kink(loss: Loss, z: Array, y: Array, s: Array) -> float:
     """A piecewise linear objective is least at one of its kinks: bisection over them."""
-    kinks = np.unique((loss.kink(y) - z)[s > 0])
+    kinks = to_numpy(array_namespace(z).unique_values((loss.kink(y) - z)[s > 0]))
     low, high = 0, len(kinks) - 1
     while low < high:
         middle = (low + high) // 2
-        here, there = (float(s @ loss.pointwise(z + b, y)) for b in kinks[middle : middle + 2])
+        here, there = (
+            float(s @ loss.pointwise(z + float(b), y)) for b in kinks[middle : middle + 2]
+        )
         low, high = (middle + 1, high) if there < here else (low, middle)
     return float(kinks[low])
 
 
 def _best_offsets_softmax(loss: Softmax, z: Array, y: Array, s: Array) -> Array:
+    xp = array_namespace(z)
     b = np.zeros(z.shape[1])
     value = float(s @ loss.pointwise(z, y))
     for _ in range(50):
-        theta = loss.grad(z + b, y)
-        slope = s @ theta
-        if np.abs(slope).max() <= 1e-14 * float((s @ np.abs(theta)).max()):
+        moved = z + xp.asarray(b, device=z.device)
+        theta = loss.grad(moved, y)
+        slope = to_numpy(s @ theta)
+        if np.abs(slope).max() <= 1e-14 * float((s @ abs(theta)).max()):
             break
-        p = loss.hess(z + b, y)
-        bend = np.diag(s @ p) - (p * s[:, None]).T @ p
+        p = loss.hess(moved, y)
+        bend = np.diag(to_numpy(s @ p)) - to_numpy((p * s[:, None]).T @ p)
         step = -np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
         while True:  # the objective is convex: halve until it does not rise
-            trial = float(s @ loss.pointwise(z + b + step, y))
+            trial = float(s @ loss.pointwise(z + xp.asarray(b + step, device=z.device), y))
             if trial <= value + 1e-14 * abs(value) or np.abs(step).max() < 1e-15:
                 break
             step = step / 2.0
         b, value = b + step, trial
         if np.abs(step).max() <= 1e-14 * (1.0 + np.abs(b).max()):
             break
-    return b - b.mean()
+    return xp.asarray(b - b.mean(), device=z.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,9 +10,15 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._namespace import is_torch, like, to_numpy
 from ..base import SPARSE_FORMATS, Certified, scale_error
+from ..design import RowBlocks, as_design
+from ..inputs import is_native, validate_native_X
 
-__all__ = ["LinearRegressor", "check_scale", "check_solution"]
+if TYPE_CHECKING:
+    from ..inference import Summary
+
+__all__ = ["LinearRegressor", "check_scale", "check_solution", "native_scores", "stored"]
 
 Array = NDArray[np.float64]
 
@@ -30,30 +36,68 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, tensor, RowBlocks} of shape (n_samples, n_features)
 
         Returns
         -------
-        array of shape (n_samples,) or (n_samples, n_targets)
+        array of shape (n_samples,) or (n_samples, n_targets), or a tensor on the device of X
         """
         check_is_fitted(self)
+        if is_native(X):
+            return native_scores(self, X)
         X = validate_data(
             self, X, accept_sparse=SPARSE_FORMATS, dtype=[np.float64, np.float32], reset=False
         )
-        return np.asarray(X @ self.coef_.T) + self.intercept_
+        return np.asarray(X @ to_numpy(self.coef_).T) + to_numpy(self.intercept_)
+
+    def summary(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        level: float = 0.95,
+        covariance: str = "auto",
+        weights: str = "precision",
+        feature_names: Any = None,
+    ) -> Summary:
+        """Coefficients with standard errors and intervals, the noise model, AIC, BIC and R^2.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like
+            The training data; a warning says when they are not.
+        level : float, default=0.95
+            Confidence level of the intervals.
+        covariance : str, default="auto"
+            "fisher" for noise of equal variance (the default for least squares), "HC0" to "HC3" for a sandwich
+            that allows the variance to differ from row to row; others as the model offers.
+        weights : {"precision", "frequency"}, default="precision"
+            What sample weights mean: the noise variance of a row is proportional to 1 / weight, or the
+            row was seen that many times.
+        feature_names : sequence of str, optional
+            Default: those of the training data, or x0, x1, ...
+
+        Returns
+        -------
+        surefit.inference.Summary
+        """
+        from ._summary import summarize
+
+        return summarize(
+            self, X, y, sample_weight, level=level, covariance=covariance, weights=weights,
+            feature_names=feature_names,
+        )  # fmt: skip
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         X, y, sample_weight = self._validate(
             X, y, sample_weight, reset=reset, y_numeric=True, multi_output=True
         )
-        y = np.asarray(y, dtype=np.float64)
         check_scale(X, y, self._overflow)
         return X, y, sample_weight
 
-    def _store(
-        self, coef: Array, intercept: Array, y: Array, dtype: Any, *, flat: bool = False
-    ) -> None:
-        """Public attributes from (p, T) coefficients: scikit-learn's shapes, X's precision.
+    def _store(self, coef: Array, intercept: Array, y: Any, X: Any, *, flat: bool = False) -> None:
+        """Public attributes from (p, T) coefficients: scikit-learn's shapes, X's precision and device.
 
         With ``flat``, a target of shape (n, 1) gives ``coef_`` of shape (p,), as in Ridge and Lasso.
         """
@@ -62,13 +106,13 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
             coef, intercept = coef[:, 0], intercept[0]
         elif flat and y.shape[1] == 1:
             coef = coef[:, 0]
-        self.coef_ = np.ascontiguousarray(coef.T, dtype=dtype)
-        self.intercept_ = np.asarray(intercept, dtype=dtype)[()] if self.fit_intercept else 0.0
+        self.coef_ = stored(np.ascontiguousarray(coef.T), X)
+        self.intercept_ = stored(np.asarray(intercept), X)[()] if self.fit_intercept else 0.0
 
     def _solution(self) -> tuple[Array, Array]:
         """(p, T) coefficients and (T,) intercepts from the public attributes."""
-        coef = np.atleast_2d(self.coef_).T
-        return coef, np.broadcast_to(np.atleast_1d(self.intercept_), coef.shape[1:])
+        coef = np.atleast_2d(to_numpy(self.coef_)).T
+        return coef, np.broadcast_to(np.atleast_1d(to_numpy(self.intercept_)), coef.shape[1:])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -78,15 +122,29 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
 
 def check_scale(X: Any, y: Array | None = None, words: str = "") -> None:
     """Refuse values whose squares overflow float64; one pass over X, none where X is float32."""
-    flat = {"X": X.data if sp.issparse(X) else X.ravel(order="K")}
-    if y is not None:
-        flat["y"] = y.ravel()
+    flat: dict[str, Any] = {"y": y.reshape(-1)} if y is not None else {}
+    if not isinstance(X, RowBlocks):  # whose blocks are checked as they are read
+        flat["X"] = X.data if sp.issparse(X) else X.reshape(-1) if is_torch(X) else X.ravel("K")
     with np.errstate(over="ignore"):
-        size = {name: float(v @ v) if v.dtype == np.float64 else 1.0 for name, v in flat.items()}
+        size = {name: float(v @ v) if v.dtype.itemsize == 8 else 1.0 for name, v in flat.items()}
         if np.isfinite(np.prod([max(1.0, total) for total in size.values()])):  # so is (X'y)^2
             return
     name = max(size, key=lambda name: size[name])
-    raise scale_error(name, float(np.abs(flat[name]).max()), words)
+    raise scale_error(name, float(abs(flat[name]).max()), words)
+
+
+def stored(values: Array, X: Any) -> Any:
+    """A fitted attribute: in the precision of X, and on its device where X is a tensor."""
+    return like(values.astype(as_design(X).dtype, copy=False), X)
+
+
+def native_scores(model: Any, X: Any) -> Any:
+    """X @ coef_.T + intercept_ for tensors, on their device, and for row blocks."""
+    X = validate_native_X(model, X, reset=False)
+    coef, intercept = to_numpy(model.coef_), to_numpy(model.intercept_)
+    if is_torch(X):
+        return X @ like(coef.astype(as_design(X).dtype), X).T + stored(intercept, X)
+    return X.dot(coef.astype(np.float64).T) + intercept
 
 
 def check_solution(*arrays: Array) -> None:

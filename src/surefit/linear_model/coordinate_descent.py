@@ -40,7 +40,13 @@ from ..penalties import NoPenalty, Penalty
 from ..solvers.coordinate import ElasticNetData
 from ..solvers.direct import least_squares
 from .base import LinearRegressor
-from .least_squares import certified_data, conditioning_claim, kept_rows, normal_equations_claim
+from .least_squares import (
+    certified_data,
+    columns,
+    conditioning_claim,
+    kept_rows,
+    normal_equations_claim,
+)
 from .paths import check_gram, enet_path, lasso_path, random_order, solve
 from .ridge import worst_gap_claim
 
@@ -188,10 +194,10 @@ class ElasticNet(LinearRegressor):
             coef, intercept, fits = self._sweep(rows, Y, s)
             sweeps, gaps = [fit.n_iter for fit in fits], [fit.observed for fit in fits]
             stopped = least_finished(fits).stop.value
-        self._store(coef, intercept, y, X.dtype, flat=True)
+        self._store(coef, intercept, y, X, flat=True)
         single = Y.shape[1] == 1
         self.n_iter_ = sweeps[0] if single else sweeps
-        self.dual_gap_ = np.array(gaps[0] if single else gaps, dtype=X.dtype)[()]
+        self.dual_gap_ = np.array(gaps[0] if single else gaps, dtype=as_design(X).dtype)[()]
         return self._seal(X, y, sample_weight, stopped)
 
     def _is_least_squares(self) -> bool:
@@ -245,8 +251,7 @@ class ElasticNet(LinearRegressor):
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         coef, intercept = self._solution()
-        design, Y = as_design(X), y.reshape(len(y), -1)
-        weights = np.ones(len(Y)) if sample_weight is None else sample_weight
+        design, Y, weights = certified_data(X, y, sample_weight)
         s = weights / weights.sum()
         penalty = self._penalty()
         if self._is_least_squares():
@@ -261,7 +266,7 @@ class ElasticNet(LinearRegressor):
             )
             for k in range(Y.shape[1])
         ]  # fmt: skip
-        nulls = [null_value(Squared(), t, s, fit_intercept=self.fit_intercept) for t in Y.T]
+        nulls = [null_value(Squared(), t, s, fit_intercept=self.fit_intercept) for t in columns(Y)]
         curvature = np.full(len(gaps), penalty.strong_convexity)
         claims = [worst_gap_claim(gaps, nulls, self.tol, "REG-14", curvature)]
         if full and len(gaps) == 1 and isinstance(penalty, ElasticNetPenalty) and penalty.l1 > 0:

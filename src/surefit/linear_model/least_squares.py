@@ -32,9 +32,11 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from ..base import SPARSE_FORMATS, Certified
+from .._namespace import like, to_numpy
+from ..base import ANYWHERE, SPARSE_FORMATS, Certified
 from ..certificate import Claim, Kind
-from ..design import Dense, Design, as_design
+from ..design import Dense, Design, RowBlocks, as_design
+from ..inputs import as_vector
 from ..solvers.direct import least_squares
 from .base import LinearRegressor, check_scale, check_solution
 
@@ -126,10 +128,10 @@ class LinearRegression(LinearRegressor):
         rows, Y, s = kept_rows(X, y, sample_weight)
         if self.positive:
             coef, intercept = _non_negative(rows, Y, s, self.fit_intercept)
-            self._store(coef, intercept, y, X.dtype)
+            self._store(coef, intercept, y, X)
             return self._seal(X, y, sample_weight, "the active-set method finished")
         solution = least_squares(as_design(rows), Y, s, fit_intercept=self.fit_intercept)
-        self._store(solution.coef, solution.intercept, y, X.dtype)
+        self._store(solution.coef, solution.intercept, y, X)
         self.rank_ = solution.rank
         self.__dict__.pop("singular_", None)
         if solution.singular is not None:
@@ -137,7 +139,7 @@ class LinearRegression(LinearRegressor):
         self.row_witness_ = None
         if solution.witness is not None:
             self.row_witness_ = np.zeros((X.shape[0], Y.shape[1]))
-            kept = slice(None) if sample_weight is None else sample_weight > 0
+            kept = slice(None) if rows is X else to_numpy(sample_weight) > 0
             self.row_witness_[kept] = solution.witness
         return self._seal(X, y, sample_weight, "the factorisation finished")
 
@@ -152,7 +154,6 @@ class LinearRegression(LinearRegressor):
             multi_output=True,
             accept_sparse=formats,
         )
-        y = np.asarray(y, dtype=np.float64)
         check_scale(X, y)
         return X, y, sample_weight
 
@@ -163,6 +164,9 @@ class LinearRegression(LinearRegressor):
 
     def _remedy(self) -> str:
         return "Scale the features (for instance with StandardScaler) or use Ridge."
+
+    def _accepts(self) -> frozenset[str]:
+        return Certified._accepts(self) if self.positive else ANYWHERE
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         coef, intercept = self._solution()
@@ -182,19 +186,24 @@ class LinearRegression(LinearRegressor):
 
 
 def kept_rows(X: Any, y: Array, sample_weight: Array | None) -> tuple[Any, Array, Array]:
-    """Rows of positive weight, the targets as (n, T), and the weights."""
+    """Rows of positive weight, the targets as (n, T), and the weights; rows on disk are all kept."""
     Y = y.reshape(len(y), -1)
     if sample_weight is None:
-        return X, Y, np.ones(len(Y))
-    if (sample_weight > 0).all():
-        return X, Y, sample_weight
+        return X, Y, as_vector(np.ones(len(Y)), X)
     kept = sample_weight > 0
+    if kept.all() or isinstance(X, RowBlocks):
+        return X, Y, sample_weight
     return (X.tocsr() if hasattr(X, "tocsr") else X)[kept], Y[kept], sample_weight[kept]
+
+
+def columns(Y: Any) -> list[Any]:
+    """The targets one by one."""
+    return [Y[:, k] for k in range(Y.shape[1])]
 
 
 def certified_data(X: Any, y: Array, sample_weight: Array | None) -> tuple[Design, Array, Array]:
     """The data as the claims see them: all rows, weight 1 by default."""
-    s = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+    s = as_vector(np.ones(len(y)), X) if sample_weight is None else sample_weight
     return as_design(X), y.reshape(len(y), -1), s
 
 
@@ -218,14 +227,20 @@ def normal_equations_claim(
     n, p = design.shape
     w, b = coef.astype(np.float64), intercept.astype(np.float64)
     mean, y_mean = _means(design, Y, s, fit_intercept)
-    correlation, norms = _centred_pass(design, Y - y_mean, s, w, mean, fit_intercept)
+    target = Y - like(y_mean, Y)
+    correlation, norms = _centred_pass(design, target, s, w, mean, fit_intercept)
     gradient = np.abs(correlation - alpha * w)
-    reach = norms @ np.abs(w) + np.sqrt(s @ (Y - y_mean) ** 2)
+    reach = norms @ np.abs(w) + np.sqrt(to_numpy(s @ target**2))
     size = np.where(np.asarray(alpha) > 0, np.linalg.norm(norms), norms[:, None])
     scale = size * reach + alpha * np.abs(w)
     observed = _largest_ratio(gradient, scale)
     if fit_intercept:
-        size = np.abs(b) + np.abs(mean) @ np.abs(w) + np.abs(y_mean) + reach / math.sqrt(s.sum())
+        size = (
+            np.abs(b)
+            + np.abs(mean) @ np.abs(w)
+            + np.abs(y_mean)
+            + reach / math.sqrt(float(s.sum()))
+        )
         observed = max(observed, _largest_ratio(np.abs(y_mean - mean @ w - b), size))
     bound = 4.0 * float(np.finfo(coef.dtype).eps) * math.sqrt(max(n, p) + 8.0)
     statement = f"the gradient is zero to {observed:.1e} of its scale, so this is a minimiser"
@@ -242,7 +257,7 @@ def _means(design: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Arr
     """Weighted means of the columns of X and Y; 0 without an intercept."""
     if not fit_intercept:
         return np.zeros(design.shape[1]), np.zeros(Y.shape[1])
-    return design.mean(s), s @ Y / s.sum()
+    return design.mean(s), to_numpy(s @ Y) / float(s.sum())
 
 
 def _centred_pass(
@@ -253,25 +268,27 @@ def _centred_pass(
     With an intercept R is centred too: what a rounded mean leaves over belongs to the intercept.
     Dense rows are centred before they are multiplied, so that large means cost no digits.
     """
-    p, targets = w.shape
-    total, balance, norms2 = np.zeros((p, targets)), np.zeros(p), np.zeros(p)
-    offset = np.zeros(targets)
+    total: Any = 0.0
+    balance: Any = 0.0
+    norms2: Any = 0.0
+    offset: Any = 0.0
     for rows, block in design.blocks():
-        if isinstance(block, np.ndarray):
-            centred = block - mean
-            weighted = s[rows, None] * (Y[rows] - centred @ w)
-            norms2 += s[rows] @ (centred * centred)
-            balance += s[rows] @ centred
-            total += centred.T @ weighted
+        if design.centres_first:
+            centred = block - like(mean, block)
+            weighted = s[rows, None] * (Y[rows] - centred @ like(w, block))
+            norms2 = norms2 + s[rows] @ (centred * centred)
+            balance = balance + s[rows] @ centred
+            total = total + centred.T @ weighted
         else:
             weighted = s[rows, None] * (Y[rows] - (block @ w - mean @ w))
-            norms2 += block.multiply(block).T @ s[rows]
-            balance += block.T @ s[rows] - s[rows].sum() * mean
-            total += block.T @ weighted - np.outer(mean, weighted.sum(axis=0))
-        offset += weighted.sum(axis=0)
+            norms2 = norms2 + block.multiply(block).T @ s[rows]
+            balance = balance + block.T @ s[rows] - s[rows].sum() * mean
+            total = total + block.T @ weighted - np.outer(mean, weighted.sum(axis=0))
+        offset = offset + weighted.sum(axis=0)
+    correlation = to_numpy(total)
     if fit_intercept:
-        total -= np.outer(balance, offset / s.sum())
-    return total, np.sqrt(norms2)
+        correlation = correlation - np.outer(to_numpy(balance), to_numpy(offset) / float(s.sum()))
+    return correlation, np.sqrt(to_numpy(norms2))
 
 
 def _minimum_norm_claim(
@@ -283,7 +300,7 @@ def _minimum_norm_claim(
     if witness.shape != (design.shape[0], coef.shape[1]):
         why = f"the vector u has {len(witness)} rows, these data have {design.shape[0]}"
         return Claim.undecided("minimum norm", why, Kind.EXACT, "DAT-10")
-    rebuilt = design.tdot(witness)
+    rebuilt = design.tdot(design.vector(witness))
     if fit_intercept:
         rebuilt = rebuilt - np.outer(design.mean(s), witness.sum(axis=0))
     gap = float(np.linalg.norm(rebuilt - coef))
@@ -310,14 +327,12 @@ def conditioning_claim(
     n, p = design.shape
     name, source = "coefficients", "REG-4"
     if not isinstance(design, Dense) and n * p > _DENSE_ENTRIES:
-        why = f"the sparse matrix, {n} x {p}, is too large for its spectrum"
+        why = f"the matrix, {n} x {p}, is too large for its spectrum"
         return Claim.undecided(name, why, Kind.BOUND, source)
     mean, y_mean = _means(design, Y, s, fit_intercept)
+    Y, s = to_numpy(Y), to_numpy(s)
     root = np.sqrt(s)[:, None]
-    A = np.empty((n, p))
-    for rows, block in design.blocks():
-        dense = block if isinstance(block, np.ndarray) else block.toarray()
-        A[rows] = (dense - mean) * root[rows]
+    A = (design.home() - mean) * root
     if fit_intercept:  # a second pass leaves constant columns at zero
         A -= root * (root.T @ A / s.sum())
     norms = np.linalg.norm(A, axis=0)

@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,19 +43,26 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..base import Certified
+from .._namespace import array_namespace, is_torch, like, scale_rows, to_numpy
+from ..base import ANYWHERE, Certified
 from ..certificate import Claim, Kind
-from ..design import as_design
+from ..design import RowBlocks, as_design
 from ..duality import Gap, duality_gap, gap_claim, null_value
+from ..inputs import as_vector, is_native
 from ..iterate import Fit, Iterate, run
 from ..losses import Logistic, Loss, Softmax
 from ..penalties import ElasticNet as ElasticNetPenalty
 from ..penalties import NoPenalty, Penalty
 from ..solvers.glm_newton import glm_newton
+from ..solvers.glm_sampled import glm_sampled, sampling_pays
 from ..solvers.prox_newton import prox_newton
-from .base import check_scale, check_solution
+from .base import check_scale, check_solution, native_scores, stored
 from .callbacks import FitTasks
+
+if TYPE_CHECKING:
+    from ..inference import Summary
 
 __all__ = ["LogisticRegression"]
 
@@ -201,15 +208,15 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         self.classes_ = self._checked_classes(y, sample_weight)
         loss, codes, s = self._problem(y, sample_weight)
-        kept = s > 0
-        rows, codes, s = (X, codes, s) if kept.all() else (_take(X, kept), codes[kept], s[kept])
-        dtype = np.float64 if self.solver == "liblinear" else X.dtype  # as in scikit-learn
+        kept, rows = s > 0, X
+        if not kept.all() and not isinstance(X, RowBlocks):
+            rows, codes, s = _take(X, kept), codes[kept], s[kept]
         tasks = None
         if hasattr(self, "_skl_callbacks"):
-            tasks = FitTasks(self, X, y, sample_weight, lambda point: self._public(point, dtype))
+            tasks = FitTasks(self, X, y, sample_weight, lambda point: self._public(point, X))
         fit = self._solve(rows, codes, s, loss, self._start(X.shape[1]), tasks)
-        self.__dict__.update(self._public(fit.x, dtype))
-        check_solution(self.coef_, self.intercept_)
+        check_solution(*fit.x)
+        self.__dict__.update(self._public(fit.x, X))
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
         self._seal(X, y, sample_weight, fit.stop.value)
         if tasks is not None:
@@ -218,7 +225,7 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
 
     def _checked_classes(self, y: Any, sample_weight: Array | None) -> Any:
         """The labels, once it is clear that a model can be fitted to them."""
-        classes = np.unique(y)
+        classes = np.unique(to_numpy(y))
         if len(classes) < 2:
             raise ValueError(
                 "This solver needs samples of at least 2 classes in the data, but the data contains "
@@ -233,7 +240,7 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         # A class without weight has no balanced weight, and makes a free intercept infinite.
         free = self.fit_intercept and self._intercept_scaling() is None
         if sample_weight is not None and (free or self.class_weight == "balanced"):
-            weighed = np.unique(y[sample_weight > 0])
+            weighed = np.unique(to_numpy(y[sample_weight > 0]))
             if len(weighed) < len(classes):
                 raise ValueError(
                     f"sample_weight is zero on all rows but those of the class(es) {weighed.tolist()}, of "
@@ -252,17 +259,21 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
 
     def _problem(self, y: Any, sample_weight: Array | None) -> tuple[Loss, Array, Array]:
         """The loss, the labels in its coding, and the weight of each sample's loss."""
-        codes = np.searchsorted(self.classes_, y).astype(np.float64)
-        weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        s = weights * (1.0 if isinstance(self._penalty(), NoPenalty) else float(self.C))
+        labels = to_numpy(y)
+        if len(self.classes_) == 2:
+            codes = np.where(labels == self.classes_[1], 1, 0)
+        else:
+            codes = np.searchsorted(self.classes_, labels)
+        s = np.ones(len(labels)) if sample_weight is None else to_numpy(sample_weight)
         if self.class_weight is not None:
             by_class = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=y, sample_weight=weights
+                self.class_weight, classes=self.classes_, y=labels, sample_weight=s
             )
-            s = s * by_class[codes.astype(np.intp)]
+            s = s * by_class[codes]
+        s = as_vector(s * (1.0 if isinstance(self._penalty(), NoPenalty) else float(self.C)), y)
         if len(self.classes_) > 2:
-            return Softmax(), codes, s
-        return Logistic(), 2.0 * codes - 1.0, s
+            return Softmax(), as_vector(codes, y), s
+        return Logistic(), as_vector(2 * codes - 1, y), s
 
     def _start(self, n_features: int) -> tuple[Array, Array]:
         classes = len(self.classes_)
@@ -270,10 +281,10 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         w, b = np.zeros((n_features, *columns)), np.zeros(columns)
         previous = getattr(self, "coef_", None)
         if self.warm_start and previous is not None:
-            previous = previous.toarray() if sp.issparse(previous) else previous
+            previous = previous.toarray() if sp.issparse(previous) else to_numpy(previous)
             if np.atleast_2d(w.T).shape == previous.shape:
                 w = previous.T.astype(np.float64).reshape(w.shape)
-                b = np.asarray(self.intercept_, dtype=np.float64).reshape(b.shape)
+                b = to_numpy(self.intercept_).astype(np.float64).reshape(b.shape)
         return w, b
 
     # ------------------------------------------------------------------ the fit
@@ -300,7 +311,9 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         if l1 > 0:
             steps = prox_newton(X, y, s, loss, l1, l2, w, b, fit_intercept=free)
         else:
-            steps = glm_newton(as_design(X), y, s, loss, l2, w, b, fit_intercept=free)
+            sampled = sampling_pays(X.shape[0], w.size + b.size)
+            solver = glm_sampled if sampled else glm_newton
+            steps = solver(as_design(X), y, s, loss, l2, w, b, fit_intercept=free)
         if self.max_iter == 0:
             steps = iter([Iterate((w, b), cost=0)])
         if tasks is not None:
@@ -312,15 +325,15 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
                 design, y, x[0], x[1], loss, penalty, weights=s, fit_intercept=free
             ).gap
 
-        return run(  # until the gap passes; without a penalty, the solver's own estimate of it
-            steps, None if isinstance(penalty, NoPenalty) else gap,
+        return run(  # until the gap passes; with a smooth problem, the solver's own estimate of it
+            steps, gap if l1 > 0 else None,
             tol=min(self.tol, _TIGHT) * null, max_iter=max(self.max_iter, 1),
             callback=None if tasks is None else lambda *_: tasks.stop,
             verbose=int(self.verbose), name=type(self).__name__,
         )  # fmt: skip
 
-    def _public(self, point: tuple[Array, Array], dtype: Any) -> dict[str, NDArray[Any]]:
-        """``coef_`` and ``intercept_`` at a point of the solver."""
+    def _public(self, point: tuple[Array, Array], X: Any) -> dict[str, NDArray[Any]]:
+        """``coef_`` and ``intercept_`` at a point of the solver, in the precision of X."""
         w, b = point
         scaling = self._intercept_scaling()
         if scaling is not None:
@@ -329,8 +342,10 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
             b = b - b.mean()
             if isinstance(self._penalty(), NoPenalty):
                 w = w - w.mean(axis=1, keepdims=True)
-        coef = np.ascontiguousarray(np.atleast_2d(w.T), dtype=dtype)
-        return {"coef_": coef, "intercept_": np.atleast_1d(b).astype(dtype)}
+        coef, intercept = np.ascontiguousarray(np.atleast_2d(w.T)), np.atleast_1d(b)
+        if self.solver == "liblinear":  # float64, as in scikit-learn
+            return {"coef_": like(coef, X), "intercept_": like(intercept, X)}
+        return {"coef_": stored(coef, X), "intercept_": stored(intercept, X)}
 
     def _intercept_scaling(self) -> float | None:
         if self.solver == "liblinear" and self.fit_intercept:
@@ -343,9 +358,9 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         loss, codes, s = self._problem(y, sample_weight)
         penalty, scaling = self._penalty(), self._intercept_scaling()
         coef: Any = self.coef_
-        coef = coef.toarray() if sp.issparse(coef) else coef
-        binary = len(self.classes_) == 2
-        w, b = (coef[0], self.intercept_[0]) if binary else (coef.T, self.intercept_)
+        coef = coef.toarray() if sp.issparse(coef) else to_numpy(coef)
+        binary, intercept = len(self.classes_) == 2, to_numpy(self.intercept_)
+        w, b = (coef[0], intercept[0]) if binary else (coef.T, intercept)
         if not isinstance(penalty, NoPenalty) or full:
             gap = duality_gap(
                 X, codes, w, b, loss, penalty,
@@ -355,7 +370,8 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
             null = null_value(loss, codes, s, fit_intercept=self.fit_intercept and scaling is None)
             return [gap_claim(gap, self.tol, null, "LOG-5", curvature=penalty.strong_convexity)]
         null = null_value(loss, codes, s, fit_intercept=self.fit_intercept)
-        z = as_design(X).dot(w.astype(np.float64)) + b
+        design = as_design(X)
+        z = design.dot(w.astype(np.float64)) + (float(b) if binary else design.vector(b))
         claims = [_gradient_claim(X, codes, s, loss, z, self.fit_intercept, self.tol, coef.dtype)]
         if full:
             claims.append(gap_claim(gap, self.tol, null, "LOG-2"))
@@ -367,10 +383,11 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         X, y, sample_weight = self._validate(X, y, sample_weight, reset=reset)
-        check_classification_targets(y)
+        labels = to_numpy(y)
+        check_classification_targets(labels)
         check_scale(X)
-        if not reset and not np.isin(y, self.classes_).all():
-            unknown = np.setdiff1d(y, self.classes_)[:5].tolist()
+        if not reset and not np.isin(labels, self.classes_).all():
+            unknown = np.setdiff1d(labels, self.classes_)[:5].tolist()
             raise ValueError(f"y has labels {unknown} that the model was not fitted on.")
         return X, y, sample_weight
 
@@ -427,19 +444,84 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
 
     # ------------------------------------------------------------------ prediction
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def decision_function(self, X: Any) -> Any:
+        """Scores X @ coef_.T + intercept_: one column a class, or one number for two classes."""
+        if is_native(X) or is_torch(self.coef_):
+            check_is_fitted(self)
+            scores = native_scores(self, X) if is_native(X) else self._numpy_scores(X)
+            return scores[:, 0] if scores.shape[1] == 1 else scores
+        return super().decision_function(X)
+
+    def _numpy_scores(self, X: Any) -> Any:
+        """Arrays, scored by a model that was fitted on tensors."""
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        return X @ to_numpy(self.coef_).T + to_numpy(self.intercept_)
+
+    def predict(self, X: Any) -> Any:
+        """The label with the largest score; a tensor on the device of X where X is one."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            chosen = array_namespace(scores).astype(scores > 0, array_namespace(scores).int64)
+        else:
+            chosen = array_namespace(scores).argmax(scores, axis=1)
+        return like(self.classes_, scores)[chosen]
+
+    def predict_proba(self, X: Any) -> Any:
         """Probability of each class; columns in the order of ``classes_``, rows sum to 1."""
         z = self.decision_function(X)
+        if is_torch(z):
+            return z.softmax(1) if z.ndim == 2 else _both((-z).sigmoid(), z.sigmoid())
         if z.ndim == 1:
             return np.column_stack([expit(-z), expit(z)])
         return softmax(z, axis=1)
 
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of :meth:`predict_proba`, without underflow."""
         z = self.decision_function(X)
+        if is_torch(z):
+            return z.log_softmax(1) if z.ndim == 2 else _both(-(-z).softplus(), -z.softplus())
         if z.ndim == 1:
             return np.column_stack([log_expit(-z), log_expit(z)])
         return log_softmax(z, axis=1)
+
+    def summary(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        level: float = 0.95,
+        covariance: str = "auto",
+        weights: str = "precision",
+        feature_names: Any = None,
+        reference: Any = None,
+    ) -> Summary:
+        """Coefficients with standard errors and intervals, the likelihood, AIC, BIC and McFadden's R^2.
+
+        Parameters are those of :meth:`surefit.linear_model.LinearRegression.summary`, and
+
+        Parameters
+        ----------
+        reference : label, optional
+            The class that the others are compared with. Default: the first of two classes, and for more the
+            mean over the classes, as in ``coef_``.
+
+        Returns
+        -------
+        surefit.inference.Summary
+        """
+        from ._summary import summarize
+
+        return summarize(
+            self, X, y, sample_weight, level=level, covariance=covariance, weights=weights,
+            feature_names=feature_names, reference=reference,
+        )  # fmt: skip
+
+    def _accepts(self) -> frozenset[str]:
+        smooth = isinstance(self._penalty(), NoPenalty) or not self._penalty().l1  # type: ignore[attr-defined]
+        if not smooth:  # coordinate descent walks over columns
+            return Certified._accepts(self)
+        return ANYWHERE - ({"blocks"} if self._intercept_scaling() is not None else set())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -448,11 +530,17 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         return tags
 
 
+def _both(first: Any, second: Any) -> Any:
+    return array_namespace(first).stack([first, second], axis=1)
+
+
 def _take(X: Any, kept: NDArray[np.bool_]) -> Any:
     return X.tocsr()[kept] if sp.issparse(X) else X[kept]
 
 
 def _with_constant(X: Any, value: float) -> Any:
+    if is_torch(X):
+        return array_namespace(X).concat([X, array_namespace(X).full_like(X[:, :1], value)], axis=1)
     column = np.full((X.shape[0], 1), value)
     return sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
 
@@ -463,15 +551,15 @@ def _gradient_claim(
     """max_j |x_j'(s theta)| relative to ||x_j|| ||theta||, the intercept's column of ones included."""
     design = as_design(X)
     theta = loss.grad(z, y)
-    st = (s * theta.T).T
+    st = scale_rows(s, theta)
     slopes = np.abs(design.tdot(st)).reshape(design.shape[1], -1).max(axis=1)
     sizes = design.column_norms(s)
     if fit_intercept:
-        slopes = np.append(slopes, np.abs(st.sum(axis=0)).max())
+        slopes = np.append(slopes, float(abs(st.sum(axis=0)).max()))
         sizes = np.append(sizes, math.sqrt(float(s.sum())))
     # the scale is that of the residuals at w = 0, so that a perfect fit is not divided by 0
-    start = loss.grad(np.zeros_like(z), y)
-    scale = sizes * math.sqrt(float((s * (start**2).reshape(len(s), -1).sum(axis=1)).sum()))
+    start = loss.grad(0.0 * z, y)
+    scale = sizes * math.sqrt(float(s @ (start**2).reshape(len(s), -1).sum(axis=1)))
     observed = float(np.max(np.divide(slopes, scale, out=np.zeros_like(slopes), where=scale > 0)))
     statement = (
         f"the gradient is zero to {observed:.1e} of its scale at w = 0, and the loss is convex"
@@ -480,9 +568,10 @@ def _gradient_claim(
     return Claim.check("gradient", statement, Kind.STATIONARY, observed, tol, "LOG-4", floor=floor)
 
 
-def _finite_optimum_claim(y: Array, s: Array, z: Array, gap: Gap | None) -> Claim:
+def _finite_optimum_claim(y: Any, s: Any, z: Any, gap: Gap | None) -> Claim:
     """Whether the likelihood has a maximiser at all."""
     name, source = "finite optimum", "LOG-5"
+    y, s, z = to_numpy(y), to_numpy(s), to_numpy(z)
     if z.ndim == 1:
         margins = y * z
     else:
@@ -498,7 +587,9 @@ def _finite_optimum_claim(y: Array, s: Array, z: Array, gap: Gap | None) -> Clai
         )
         return Claim.check(name, statement, Kind.EXACT, smallest, 0.0, source)
     interior = (
-        gap is not None and math.isfinite(gap.gap) and _is_interior(gap.theta[s > 0], y[s > 0])
+        gap is not None
+        and math.isfinite(gap.gap)
+        and _is_interior(to_numpy(gap.theta)[s > 0], y[s > 0])
     )
     if interior:
         statement = (

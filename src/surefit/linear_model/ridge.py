@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..base import Certified
+from ..base import ANYWHERE, Certified
 from ..certificate import Claim, Kind
 from ..design import as_design
 from ..duality import Gap, duality_gap, gap_claim, null_value
@@ -38,7 +38,13 @@ from ..penalties import L2
 from ..solvers.coordinate import ElasticNetData, elastic_net
 from ..solvers.direct import ridge
 from .base import LinearRegressor
-from .least_squares import certified_data, conditioning_claim, kept_rows, normal_equations_claim
+from .least_squares import (
+    certified_data,
+    columns,
+    conditioning_claim,
+    kept_rows,
+    normal_equations_claim,
+)
 
 __all__ = ["Ridge", "ridge_regression"]
 
@@ -152,7 +158,7 @@ class Ridge(LinearRegressor):
             self.method_, stopped = "direct", "the factorisation finished"
             design = as_design(rows)
             coef, intercept, *_ = ridge(design, Y, s, alpha, fit_intercept=self.fit_intercept)
-        self._store(coef, intercept, y, X.dtype, flat=True)
+        self._store(coef, intercept, y, X, flat=True)
         return self._seal(X, y, sample_weight, stopped)
 
     def _alphas(self, y: Array) -> Array:
@@ -182,6 +188,9 @@ class Ridge(LinearRegressor):
             intercept[k] = data.y_mean - float(data.mean @ coef[:, k])
         return coef, intercept, fits
 
+    def _accepts(self) -> frozenset[str]:
+        return Certified._accepts(self) if self.positive else ANYWHERE
+
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         coef, intercept = self._solution()
         design, Y, s = certified_data(X, y, sample_weight)
@@ -202,7 +211,7 @@ class Ridge(LinearRegressor):
             )
             for k, a in enumerate(alpha)
         ]  # fmt: skip
-        nulls = [null_value(Squared(), t, s, fit_intercept=self.fit_intercept) for t in Y.T]
+        nulls = [null_value(Squared(), t, s, fit_intercept=self.fit_intercept) for t in columns(Y)]
         return [worst_gap_claim(gaps, nulls, self.tol, "REG-11", alpha), *claims]
 
 

@@ -9,7 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EDGE", "Loss"]
+from .._namespace import array_namespace, clip, where
+
+__all__ = ["EDGE", "Loss", "entropy", "sigmoid"]
 
 Array = NDArray[np.float64]
 # A dual coordinate may leave its domain by rounding alone; it is read as the nearest end.
@@ -53,13 +55,20 @@ class Loss(ABC):
     def prox(self, z: Array, y: Array, step: float) -> Array:
         """argmin over t of ``loss(t, y) + (t - z)^2 / (2 step)``, sample by sample."""
 
+    def pointwise_and_grad(self, z: Array, y: Array) -> tuple[Array, Array]:
+        """Both at once, where they share work."""
+        return self.pointwise(z, y), self.grad(z, y)
+
     def kink(self, y: Array) -> Array:
         """For a piecewise linear loss, the prediction at which it bends."""
         return y
 
     def value(self, z: Array, y: Array, sample_weight: Array | None = None) -> float:
         """The (weighted) mean loss."""
-        return float(np.average(self.pointwise(z, y), weights=sample_weight))
+        losses = self.pointwise(z, y)
+        if sample_weight is None:
+            return float(losses.mean())
+        return float(sample_weight @ losses / sample_weight.sum())
 
     def balance(self, theta: Array, y: Array, weights: Array) -> Array:
         """A dual point near ``theta`` with ``sum(weights * theta) = 0``, still in the domain.
@@ -67,10 +76,23 @@ class Loss(ABC):
         The domain of every convex loss here contains 0 and is convex, so shrinking the heavier sign
         keeps each coordinate feasible.
         """
-        up = float(weights @ np.maximum(theta, 0.0))
-        down = float(weights @ np.maximum(-theta, 0.0))
+        up = float(weights @ clip(theta, 0.0, None))
+        down = float(weights @ clip(-theta, 0.0, None))
         if up == down:
             return theta
         if up > down:
-            return np.where(theta > 0, theta * (down / up), theta)
-        return np.where(theta < 0, theta * (up / down), theta)
+            return where(theta > 0, theta * (down / up), theta)
+        return where(theta < 0, theta * (up / down), theta)
+
+
+def sigmoid(t: Array) -> Array:
+    """1 / (1 + e^-t) (LOG-1), without overflow and with full relative accuracy in both tails."""
+    xp = array_namespace(t)
+    tail = xp.exp(-xp.abs(t))
+    return where(t >= 0, xp.ones_like(tail), tail) / (1.0 + tail)
+
+
+def entropy(p: Array) -> Array:
+    """p log p for p >= 0, which is 0 at p = 0."""
+    xp = array_namespace(p)
+    return p * xp.log(where(p > 0, p, xp.ones_like(p)))

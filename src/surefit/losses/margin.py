@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlogy
 
-from .base import EDGE, Loss
+from .._namespace import array_namespace, clip, where
+from .base import EDGE, Loss, entropy, sigmoid
 
 __all__ = [
     "Hinge",
@@ -82,24 +82,34 @@ class Logistic(MarginLoss):
     lipschitz = 1.0
 
     def phi(self, eta: Array) -> Array:
-        return np.logaddexp(0.0, -eta)
+        xp = array_namespace(eta)
+        return xp.log1p(xp.exp(-xp.abs(eta))) - clip(eta, None, 0.0)
 
     def slope(self, eta: Array) -> Array:
-        return -expit(-eta)
+        return -sigmoid(-eta)
+
+    def pointwise_and_grad(self, z: Array, y: Array) -> tuple[Array, Array]:
+        eta = y * z
+        xp = array_namespace(eta)
+        tail = xp.exp(-abs(eta))
+        value = xp.log1p(tail) - clip(eta, None, 0.0)
+        return value, -y * where(eta >= 0, tail, 1.0) / (1.0 + tail)
 
     def curvature(self, eta: Array) -> Array:
-        return expit(eta) * expit(-eta)
+        xp = array_namespace(eta)
+        tail = xp.exp(-xp.abs(eta))
+        return tail / (1.0 + tail) ** 2
 
     def phi_conjugate(self, a: Array) -> Array:
         inside = (a >= -EDGE) & (a <= 1.0 + EDGE)
-        p = np.clip(a, 0.0, 1.0)
-        return np.where(inside, xlogy(p, p) + xlogy(1.0 - p, 1.0 - p), np.inf)
+        p = clip(a, 0.0, 1.0)
+        return where(inside, entropy(p) + entropy(1.0 - p), math.inf)
 
     def phi_prox(self, eta: Array, step: float) -> Array:
         low, high = np.array(eta, dtype=np.float64), np.array(eta + step, dtype=np.float64)
         t = 0.5 * (low + high)
         for _ in range(100):  # Newton on the increasing t - eta - step sigma(-t), in its bracket
-            excess = t - eta - step * expit(-t)
+            excess = t - eta - step * sigmoid(-t)
             low, high = np.where(excess < 0, t, low), np.where(excess < 0, high, t)
             newton = t - excess / (1.0 + step * self.curvature(t))
             nearer = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
@@ -116,19 +126,19 @@ class Hinge(MarginLoss):
     lipschitz = 1.0
 
     def phi(self, eta: Array) -> Array:
-        return np.maximum(1.0 - eta, 0.0)
+        return clip(1.0 - eta, 0.0, None)
 
     def slope(self, eta: Array) -> Array:
-        return np.where(eta <= 1.0, -1.0, 0.0)
+        return where(eta <= 1.0, -1.0, 0.0)
 
     def curvature(self, eta: Array) -> Array:
-        return np.zeros_like(eta)
+        return array_namespace(eta).zeros_like(eta)
 
     def phi_conjugate(self, a: Array) -> Array:
-        return np.where((a >= -EDGE) & (a <= 1.0 + EDGE), -a, np.inf)
+        return where((a >= -EDGE) & (a <= 1.0 + EDGE), -a, math.inf)
 
     def phi_prox(self, eta: Array, step: float) -> Array:
-        return np.where(eta >= 1.0, eta, np.minimum(eta + step, 1.0))
+        return where(eta >= 1.0, eta, clip(eta + step, None, 1.0))
 
 
 @dataclass(frozen=True)
@@ -138,19 +148,19 @@ class SquaredHinge(MarginLoss):
     smoothness = 2.0
 
     def phi(self, eta: Array) -> Array:
-        return np.maximum(1.0 - eta, 0.0) ** 2
+        return clip(1.0 - eta, 0.0, None) ** 2
 
     def slope(self, eta: Array) -> Array:
-        return -2.0 * np.maximum(1.0 - eta, 0.0)
+        return -2.0 * clip(1.0 - eta, 0.0, None)
 
     def curvature(self, eta: Array) -> Array:
-        return np.where(eta < 1.0, 2.0, 0.0)
+        return where(eta < 1.0, 2.0, 0.0)
 
     def phi_conjugate(self, a: Array) -> Array:
-        return np.where(a >= -EDGE, -a + 0.25 * a**2, np.inf)
+        return where(a >= -EDGE, -a + 0.25 * a**2, math.inf)
 
     def phi_prox(self, eta: Array, step: float) -> Array:
-        return np.where(eta >= 1.0, eta, (eta + 2.0 * step) / (1.0 + 2.0 * step))
+        return where(eta >= 1.0, eta, (eta + 2.0 * step) / (1.0 + 2.0 * step))
 
 
 @dataclass(frozen=True)
@@ -166,7 +176,7 @@ class SquareMargin(MarginLoss):
         return -2.0 * (1.0 - eta)
 
     def curvature(self, eta: Array) -> Array:
-        return np.full_like(eta, 2.0)
+        return array_namespace(eta).full_like(eta, 2.0)
 
     def phi_conjugate(self, a: Array) -> Array:
         return -a + 0.25 * a**2
@@ -183,22 +193,22 @@ class PerceptronLoss(MarginLoss):
     calibrated = False
 
     def kink(self, y: Array) -> Array:
-        return np.zeros_like(y)
+        return array_namespace(y).zeros_like(y)
 
     def phi(self, eta: Array) -> Array:
-        return np.maximum(-eta, 0.0)
+        return clip(-eta, 0.0, None)
 
     def slope(self, eta: Array) -> Array:
-        return np.where(eta <= 0.0, -1.0, 0.0)
+        return where(eta <= 0.0, -1.0, 0.0)
 
     def curvature(self, eta: Array) -> Array:
-        return np.zeros_like(eta)
+        return array_namespace(eta).zeros_like(eta)
 
     def phi_conjugate(self, a: Array) -> Array:
-        return np.where((a >= -EDGE) & (a <= 1.0 + EDGE), 0.0, np.inf)
+        return where((a >= -EDGE) & (a <= 1.0 + EDGE), 0.0, math.inf)
 
     def phi_prox(self, eta: Array, step: float) -> Array:
-        return np.where(eta >= 0.0, eta, np.minimum(eta + step, 0.0))
+        return where(eta >= 0.0, eta, clip(eta + step, None, 0.0))
 
 
 @dataclass(frozen=True)
@@ -208,16 +218,16 @@ class ZeroOne(MarginLoss):
     convex = False
 
     def phi(self, eta: Array) -> Array:
-        return (eta <= 0.0).astype(np.float64)
+        return where(eta <= 0.0, 1.0, 0.0)
 
     def slope(self, eta: Array) -> Array:
-        return np.zeros_like(eta)
+        return array_namespace(eta).zeros_like(eta)
 
     def curvature(self, eta: Array) -> Array:
-        return np.zeros_like(eta)
+        return array_namespace(eta).zeros_like(eta)
 
     def phi_conjugate(self, a: Array) -> Array:
-        return np.where(a == 0.0, 0.0, np.inf)
+        return where(a == 0.0, 0.0, math.inf)
 
     def phi_prox(self, eta: Array, step: float) -> Array:
         raise TypeError("the 0-1 loss has no prox: its infimum over eta > 0 is not attained.")

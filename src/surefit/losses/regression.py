@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._namespace import array_namespace, clip, where
 from .base import EDGE, Loss
 
 __all__ = ["Absolute", "Huber", "Quantile", "RegressionLoss", "Squared", "Tukey"]
@@ -45,7 +46,7 @@ class Squared(RegressionLoss):
         return z - y
 
     def hess(self, z: Array, y: Array) -> Array:
-        return np.ones_like(z)
+        return array_namespace(z).ones_like(z)
 
     def conjugate(self, theta: Array, y: Array) -> Array:
         return 0.5 * theta**2 + theta * y
@@ -75,17 +76,17 @@ class _Pinball(RegressionLoss):
 
     def pointwise(self, z: Array, y: Array) -> Array:
         e = y - z
-        return np.where(e > 0, self.up * e, -self.down * e)
+        return where(e > 0, self.up * e, -self.down * e)
 
     def grad(self, z: Array, y: Array) -> Array:
-        return np.where(y > z, -self.up, np.where(y < z, self.down, 0.0))
+        return where(y > z, -self.up, where(y < z, self.down, 0.0))
 
     def hess(self, z: Array, y: Array) -> Array:
-        return np.zeros_like(z)
+        return array_namespace(z).zeros_like(z)
 
     def conjugate(self, theta: Array, y: Array) -> Array:
         inside = (theta >= -self.up * (1 + EDGE)) & (theta <= self.down * (1 + EDGE))
-        return np.where(inside, theta * y, np.inf)
+        return where(inside, theta * y, math.inf)
 
     def prox(self, z: Array, y: Array, step: float) -> Array:
         return (
@@ -124,18 +125,18 @@ class Huber(RegressionLoss):
         return self.delta
 
     def pointwise(self, z: Array, y: Array) -> Array:
-        e = np.abs(y - z)
-        return np.where(e <= self.delta, 0.5 * e**2, self.delta * (e - 0.5 * self.delta))
+        e = abs(y - z)
+        return where(e <= self.delta, 0.5 * e**2, self.delta * (e - 0.5 * self.delta))
 
     def grad(self, z: Array, y: Array) -> Array:
-        return np.clip(z - y, -self.delta, self.delta)
+        return clip(z - y, -self.delta, self.delta)
 
     def hess(self, z: Array, y: Array) -> Array:
-        return np.where(np.abs(y - z) <= self.delta, 1.0, 0.0)
+        return where(abs(y - z) <= self.delta, 1.0, 0.0)
 
     def conjugate(self, theta: Array, y: Array) -> Array:
-        inside = np.abs(theta) <= self.delta * (1 + EDGE)
-        return np.where(inside, 0.5 * theta**2 + theta * y, np.inf)
+        inside = abs(theta) <= self.delta * (1 + EDGE)
+        return where(inside, 0.5 * theta**2 + theta * y, math.inf)
 
     def prox(self, z: Array, y: Array, step: float) -> Array:
         r = z - y
@@ -162,20 +163,20 @@ class Tukey(RegressionLoss):
         return 16.0 * self.delta / (25.0 * math.sqrt(5.0))  # |e (1 - e^2/d^2)^2| peaks at d/sqrt(5)
 
     def pointwise(self, z: Array, y: Array) -> Array:
-        u = np.minimum(((y - z) / self.delta) ** 2, 1.0)
+        u = clip(((y - z) / self.delta) ** 2, None, 1.0)
         return self.delta**2 / 6.0 * u * (3.0 - 3.0 * u + u**2)  # 1 - (1 - u)^3, not cancelled
 
     def grad(self, z: Array, y: Array) -> Array:
         r = z - y
-        return r * np.maximum(1.0 - (r / self.delta) ** 2, 0.0) ** 2
+        return r * clip(1.0 - (r / self.delta) ** 2, 0.0, None) ** 2
 
     def hess(self, z: Array, y: Array) -> Array:
         u = ((z - y) / self.delta) ** 2
-        return np.where(u <= 1.0, (1.0 - u) * (1.0 - 5.0 * u), 0.0)
+        return where(u <= 1.0, (1.0 - u) * (1.0 - 5.0 * u), 0.0)
 
     def conjugate(self, theta: Array, y: Array) -> Array:
         """A bounded loss grows slower than any line: finite at theta = 0 only, where it is 0."""
-        return np.where(theta == 0.0, 0.0, np.inf)
+        return where(theta == 0.0, 0.0, math.inf)
 
     def prox(self, z: Array, y: Array, step: float) -> Array:
         """The best stationary point: roots of u + step u (1 - u^2 / delta^2)^2 = z - y."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
-from .base import EDGE, Loss
+from .._namespace import array_namespace, clip, where
+from .base import EDGE, Loss, entropy
 
-__all__ = ["Softmax", "softmax"]
+__all__ = ["Softmax", "own_class", "softmax"]
 
 Array = NDArray[np.float64]
 
@@ -30,22 +31,29 @@ class Softmax(Loss):
 
     def pointwise(self, z: Array, y: Array) -> Array:
         largest, _, total = _exponentials(z)
-        return (largest + np.log(total))[:, 0] - z[np.arange(len(z)), y.astype(np.intp)]
+        return (largest + array_namespace(z).log(total))[:, 0] - z[own_class(y)]
 
     def grad(self, z: Array, y: Array) -> Array:
         p = softmax(z)
-        p[np.arange(len(z)), y.astype(np.intp)] -= 1.0
+        p[own_class(y)] -= 1.0
         return p
+
+    def pointwise_and_grad(self, z: Array, y: Array) -> tuple[Array, Array]:
+        largest, p, total = _exponentials(z)
+        own = own_class(y)
+        value = (largest + array_namespace(z).log(total))[:, 0] - z[own]
+        p /= total
+        p[own] -= 1.0
+        return value, p
 
     def hess(self, z: Array, y: Array) -> Array:
         return softmax(z)
 
     def conjugate(self, theta: Array, y: Array) -> Array:
-        p = theta.copy()
-        p[np.arange(len(p)), y.astype(np.intp)] += 1.0
-        inside = (p >= -EDGE).all(axis=1) & (np.abs(p.sum(axis=1) - 1.0) <= EDGE * p.shape[1])
-        p = np.maximum(p, 0.0)
-        return np.where(inside, xlogy(p, p).sum(axis=1), np.inf)
+        p = theta + 0.0
+        p[own_class(y)] += 1.0
+        inside = (p >= -EDGE).all(axis=1) & (abs(p.sum(axis=1) - 1.0) <= EDGE * p.shape[1])
+        return where(inside, entropy(clip(p, 0.0, None)).sum(axis=1), math.inf)
 
     def prox(self, z: Array, y: Array, step: float) -> Array:
         """Newton, halved row by row until the strongly convex objective falls."""
@@ -82,15 +90,19 @@ class Softmax(Loss):
         The frequencies themselves are a balanced point in the interior, so a small mixture repairs
         the coordinates that a shift pushed below zero.
         """
-        rows = np.arange(len(theta))
-        onehot = np.zeros_like(theta)
-        onehot[rows, y.astype(np.intp)] = 1.0
+        onehot = array_namespace(theta).zeros_like(theta)
+        onehot[own_class(y)] = 1.0
         total = weights.sum()
         frequencies = weights @ onehot / total
         p = theta + onehot - (weights @ theta) / total
-        short = np.where(p < 0, -p / np.maximum(frequencies - p, 1e-300), 0.0)
-        mix = float(short.max(initial=0.0))
+        mix = float(where(p < 0, -p / clip(frequencies - p, 1e-300, None), 0.0).max())
         return (1.0 - mix) * p + mix * frequencies - onehot
+
+
+def own_class(y: Array) -> tuple[Any, Any]:
+    """The index (i, y_i) of each sample's own class."""
+    xp = array_namespace(y)
+    return xp.arange(len(y), device=y.device), xp.astype(y, xp.int64)
 
 
 def softmax(z: Array) -> Array:
@@ -102,6 +114,7 @@ def softmax(z: Array) -> Array:
 
 def _exponentials(z: Array) -> tuple[Array, Array, Array]:
     """The largest entry of each row, the exponentials of what the others lack, and their sum."""
-    largest = z.max(axis=1, keepdims=True)
-    exponentials = np.exp(z - largest)
+    xp = array_namespace(z)
+    largest = xp.max(z, axis=1, keepdims=True)
+    exponentials = xp.exp(z - largest)
     return largest, exponentials, exponentials.sum(axis=1, keepdims=True)

@@ -18,14 +18,16 @@ solutions" (1967); Higham, Accuracy and Stability of Numerical Algorithms (2002)
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
-from ..design import Dense, Design
+from .._namespace import like, to_numpy
+from ..design import Design, Sparse, Torch
 
 __all__ = ["LinearSolution", "least_squares", "ridge"]
 
@@ -50,7 +52,7 @@ class LinearSolution(NamedTuple):
     witness: Array | None  # u with coef = (X - mean)' u, when the rank is deficient
 
 
-def least_squares(X: Design, Y: Array, s: Array, *, fit_intercept: bool) -> LinearSolution:
+def least_squares(X: Design, Y: Any, s: Any, *, fit_intercept: bool) -> LinearSolution:
     """The least-squares solution; of minimum norm when it is not unique.
 
     Parameters
@@ -58,37 +60,41 @@ def least_squares(X: Design, Y: Array, s: Array, *, fit_intercept: bool) -> Line
     X : Design of shape (n, p)
     Y : array of shape (n, T)
     s : array of shape (n,)
-        Positive weights.
+        Non-negative weights.
     fit_intercept : bool
     """
     n, p = X.shape
-    mean, y_mean = _means(X, Y, s, fit_intercept)
-    if p <= n and (isinstance(X, Dense) or p <= _GRAM_COLUMNS):
-        solved = _by_gram(X, Y, s, mean, y_mean, np.zeros(Y.shape[1]))
+    if p <= n and (X.centres_first or p <= _GRAM_COLUMNS):
+        solved = _by_gram(X, Y, s, np.zeros(Y.shape[1]), fit_intercept)
         if solved is not None:
             return solved
-    if not isinstance(X, Dense) and n * p > _DENSE_ENTRIES:
-        return _by_lsmr(X, Y, s, mean, y_mean, np.zeros(Y.shape[1]))
-    return _by_orthogonal(X, Y, s, mean, y_mean, fit_intercept)
+    if not X.centres_first and n * p > _DENSE_ENTRIES:
+        return _by_lsmr(X, Y, s, np.zeros(Y.shape[1]), fit_intercept)
+    if p <= n and n * p > _DENSE_ENTRIES:
+        return _by_triangle(X, Y, s, fit_intercept)
+    return _by_orthogonal(X, to_numpy(Y), to_numpy(s), fit_intercept)
 
 
-def ridge(X: Design, Y: Array, s: Array, alpha: Array, *, fit_intercept: bool) -> LinearSolution:
+def ridge(X: Design, Y: Any, s: Any, alpha: Array, *, fit_intercept: bool) -> LinearSolution:
     """The ridge solution, one penalty per target; ``alpha`` all zero is least squares."""
     n, p = X.shape
     if not alpha.any():
         return least_squares(X, Y, s, fit_intercept=fit_intercept)
-    mean, y_mean = _means(X, Y, s, fit_intercept)
-    if p <= n and (isinstance(X, Dense) or p <= _GRAM_COLUMNS):
-        solved = _by_gram(X, Y, s, mean, y_mean, alpha)
+    if p <= n and (X.centres_first or p <= _GRAM_COLUMNS):
+        solved = _by_gram(X, Y, s, alpha, fit_intercept)
         if solved is not None:
             return solved
     if n < p and n <= _GRAM_COLUMNS and alpha.all():
-        solved = _by_kernel(X, Y, s, mean, y_mean, alpha)
+        solved = _by_kernel(X, to_numpy(Y), to_numpy(s), alpha, fit_intercept)
         if solved is not None:
             return solved
-    if not isinstance(X, Dense) and n * p > _DENSE_ENTRIES:
-        return _by_lsmr(X, Y, s, mean, y_mean, alpha)
-    A, B = _weighted_centred(X, Y, s, mean, y_mean)
+    if not X.centres_first and n * p > _DENSE_ENTRIES:
+        return _by_lsmr(X, Y, s, alpha, fit_intercept)
+    mean, y_mean = _means(X, Y, s, fit_intercept)
+    if p <= n and n * p > _DENSE_ENTRIES:
+        A, B = _triangle(X, Y, s, mean, y_mean)
+    else:
+        A, B = _weighted_centred(X, to_numpy(Y), to_numpy(s), mean, y_mean)
     U, d, Vt = scipy.linalg.svd(A, full_matrices=False)
     shrink = d[:, None] / (d[:, None] ** 2 + alpha[None, :])
     if not alpha.all():  # targets without a penalty: minimum norm
@@ -102,37 +108,48 @@ def ridge(X: Design, Y: Array, s: Array, alpha: Array, *, fit_intercept: bool) -
     return LinearSolution(coef, y_mean - mean @ coef, len(d), d, None)
 
 
-def _means(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Array, Array]:
+def _means(X: Design, Y: Any, s: Any, fit_intercept: bool) -> tuple[Array, Array]:
     if not fit_intercept:
         return np.zeros(X.shape[1]), np.zeros(Y.shape[1])
-    return X.mean(s), s @ Y / s.sum()
+    return X.mean(s), to_numpy(s @ Y) / float(s.sum())
 
 
 def _weighted_centred(
     X: Design, Y: Array, s: Array, mean: Array, y_mean: Array
 ) -> tuple[Array, Array]:
     root = np.sqrt(s)[:, None]
-    A = np.empty(X.shape)
-    for rows, block in X.blocks():
-        dense = block if isinstance(block, np.ndarray) else block.toarray()
-        A[rows] = (dense - mean) * root[rows]
+    A = X.home()
+    A -= mean
+    A *= root
     return A, (Y - y_mean) * root
 
 
-def _by_gram(
-    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array, alpha: Array
-) -> LinearSolution | None:
+def _triangle(X: Design, Y: Any, s: Any, mean: Array, y_mean: Array) -> tuple[Array, Array]:
+    """R and Q'B of the QR factorisation of the centred, weighted matrix, block after block."""
+    p = X.shape[1]
+    stacked: Any = np.zeros((0, p + Y.shape[1]))
+    for rows, block in X.blocks():
+        wide = np.hstack([to_numpy(block) - mean, to_numpy(Y[rows]) - y_mean])
+        wide *= np.sqrt(to_numpy(s[rows]))[:, None]
+        stacked = np.vstack([stacked, wide])
+        if len(stacked) >= 8 * stacked.shape[1]:
+            stacked = np.linalg.qr(stacked, mode="r")
+    R: Any = np.linalg.qr(stacked, mode="r")
+    return R[:p, :p], R[:p, p:]
+
+
+def _by_gram(X: Design, Y: Any, s: Any, alpha: Array, fit_intercept: bool) -> LinearSolution | None:
     """Normal equations; None when the factorisation cannot be trusted."""
-    gram = X.gram(s, mean)
+    gram, rhs, mean, y_mean = X.moments(Y, s, centred=fit_intercept)
     if not np.isfinite(gram).all():
         return None
     diagonal = np.diag(gram).copy()
+    mass = float(s.sum())
     noise = np.finfo(float).eps * (8.0 + np.sqrt(X.shape[0])) * np.abs(mean)
-    if (diagonal <= noise**2 * s.sum()).any() and not alpha.all():
+    if (diagonal <= noise**2 * mass).any() and not alpha.all():
         return None  # a centred constant column is rounding, which unit scaling would blow up
-    if not isinstance(X, Dense) and (diagonal < 1e-8 * mean**2 * s.sum()).any():
+    if not X.centres_first and (diagonal < 1e-8 * mean**2 * mass).any():
         return None  # a sparse matrix is centred after the products, where this would cancel
-    rhs = _correlate(X, (Y - y_mean), s, mean)
     coef = np.empty_like(rhs)
     for a in np.unique(alpha):
         scale = np.sqrt(diagonal + a)
@@ -147,7 +164,7 @@ def _by_gram(
         large = alpha.any() or X.shape[0] * X.shape[1] ** 2 > _SMALL
         if rcond < (_TRUST if large else _TRUST_SMALL):
             return None
-        targets = alpha == a
+        targets = np.flatnonzero(alpha == a)
 
         def solve(r: Array, L: Array = factor, d: Array = scale) -> Array:
             return (
@@ -155,25 +172,37 @@ def _by_gram(
             )
 
         w = solve(rhs[:, targets])
-        residual = Y[:, targets] - y_mean[targets] - _predict(X, w, mean)
-        coef[:, targets] = w + solve(_correlate(X, residual, s, mean) - a * w)
+        slope = _correlate(X, Y[:, targets], s, mean, y_mean[targets], w)
+        coef[:, targets] = w + solve(slope - a * w)
     singular = None
     if not alpha.any():
         singular = np.sqrt(np.maximum(scipy.linalg.eigvalsh(gram, check_finite=False)[::-1], 0.0))
     return LinearSolution(coef, y_mean - mean @ coef, X.shape[1], singular, None)
 
 
+def _correlate(X: Design, Y: Any, s: Any, mean: Array, y_mean: Array, w: Array) -> Array:
+    """(X - mean)'S(Y - y_mean - (X - mean) w): minus the gradient of least squares."""
+    target = Y - like(y_mean, Y)
+    return X.respond(w, lambda rows, z: s[rows, None] * (target[rows] - z), mean)
+
+
 def _by_kernel(
-    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array, alpha: Array
+    X: Design, Y: Array, s: Array, alpha: Array, fit_intercept: bool
 ) -> LinearSolution | None:
     """Fewer rows than columns: w = A'c with (A A' + alpha I) c = b, A the centred, weighted matrix."""
-    root = np.sqrt(s)[:, None]
+    root, weight = np.sqrt(s)[:, None], X.vector(np.sqrt(s))
+    mean, y_mean = _means(X, X.vector(Y), X.vector(s), fit_intercept)
     kernel = _row_products(X, mean)
     if kernel is None or not np.isfinite(kernel).all():
         return None
     kernel = root * kernel * root.T
     B = root * (Y - y_mean)
     dual = np.empty_like(B)
+
+    def adjoint(c: Array) -> Array:  # A'c
+        near = X.vector(c)
+        return X.respond(None, lambda rows, _: weight[rows, None] * near[rows], mean)
+
     for a in np.unique(alpha):
         shifted = kernel + a * np.eye(len(B))
         factor, info = scipy.linalg.lapack.dpotrf(shifted, lower=1)
@@ -186,59 +215,81 @@ def _by_kernel(
         b = B[:, targets]
         c = scipy.linalg.cho_solve((factor, True), b, check_finite=False)
         for _ in range(2):
-            fit = root * _predict(X, _correlate(X, c, root[:, 0], mean), mean)
+            fit = root * _centred_product(X, adjoint(c), mean)
             c += scipy.linalg.cho_solve((factor, True), b - fit - a * c, check_finite=False)
         dual[:, targets] = c
-    coef = _correlate(X, dual, root[:, 0], mean)
+    coef = adjoint(dual)
     return LinearSolution(coef, y_mean - mean @ coef, len(B), None, None)
 
 
 def _row_products(X: Design, mean: Array) -> Array | None:
     """(X - mean)(X - mean)'; None where centring a sparse matrix after the products would cancel."""
-    if isinstance(X, Dense):
-        centred = X.X.astype(np.float64, copy=False) - mean
-        return centred @ centred.T
-    rows = next(block for _, block in X.blocks())
-    products = np.asarray((rows @ rows.T).todense())
-    shift = X.dot(mean)[:, None]
-    centred = products - shift - shift.T + mean @ mean
-    return centred if (np.diag(centred) >= 1e-8 * np.diag(products)).all() else None
+    if isinstance(X, Sparse):
+        rows = X.X.astype(np.float64, copy=False)
+        products = np.asarray((rows @ rows.T).todense())
+        shift = X.dot(mean)[:, None]
+        centred = products - shift - shift.T + mean @ mean
+        return centred if (np.diag(centred) >= 1e-8 * np.diag(products)).all() else None
+    if isinstance(X, Torch):
+        rows = X.X.double() - like(mean, X.X)
+        return to_numpy(rows @ rows.T)
+    rows = X.home() - mean
+    return rows @ rows.T
 
 
-def _predict(X: Design, w: Array, mean: Array) -> Array:
+def _centred_product(X: Design, w: Array, mean: Array) -> Array:
     """(X - mean) w."""
-    if not isinstance(X, Dense) or not mean.any():
+    if not X.centres_first:
         return X.dot(w) - mean @ w
-    out = np.empty((X.shape[0], w.shape[1]))
-    for rows, block in X.blocks():
-        out[rows] = (block - mean) @ w
-    return out
+    parts = []
+    for _, block in X.blocks():
+        parts.append(to_numpy((block - like(mean, block)) @ like(w, block)))
+    return np.concatenate(parts)
 
 
-def _correlate(X: Design, R: Array, s: Array, mean: Array) -> Array:
-    """(X - mean)' S R."""
-    weighted = s[:, None] * R
-    if not isinstance(X, Dense) or not mean.any():
-        return X.tdot(weighted) - np.outer(mean, weighted.sum(axis=0))
-    out = np.zeros((X.shape[1], R.shape[1]))
-    for rows, block in X.blocks():
-        out += (block - mean).T @ weighted[rows]
-    return out
+def _by_triangle(X: Design, Y: Any, s: Any, fit_intercept: bool) -> LinearSolution:
+    """A long matrix: the triangle R of its QR factorisation, then what :func:`_by_orthogonal` does."""
+    mean, y_mean = _means(X, Y, s, fit_intercept)
+    if fit_intercept:  # a second pass leaves constant columns at zero
+        ones = s[:, None]
+        mean = mean + X.respond(None, lambda rows, _: ones[rows], mean)[:, 0] / float(s.sum())
+    R, B = _triangle(X, Y, s, mean, y_mean)
+    noise = 4e-16 * np.abs(mean) * math.sqrt(float(s.sum()))
+    coef, rank, singular, (_, d, V, scale) = _minimum_norm(R, B, noise, X.shape)
+    intercept, witness = y_mean - mean @ coef, None
+    if rank < X.shape[1]:  # coef = A'u with u = A v
+        v = (V @ ((V.T @ (coef / scale[:, None])) / d**2)) / scale[:, None]
+        witness = to_numpy(s)[:, None] * _centred_product(X, v, mean)
+    return LinearSolution(coef, intercept, rank, singular, witness)
 
 
-def _by_orthogonal(
-    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array, fit_intercept: bool
-) -> LinearSolution:
+def _by_orthogonal(X: Design, Y: Array, s: Array, fit_intercept: bool) -> LinearSolution:
     """SVD of the centred matrix with unit columns; QR with refinement when the rank is full."""
     n, p = X.shape
+    mean, y_mean = _means(X, X.vector(Y), X.vector(s), fit_intercept)
     A, B = _weighted_centred(X, Y, s, mean, y_mean)
     root = np.sqrt(s)
     if fit_intercept:  # a second pass leaves constant columns at zero
         rest = root @ A / s.sum()
         mean = mean + rest
         A -= np.outer(root, rest)
-    norms = np.sqrt(np.einsum("ij,ij->j", A, A))
     noise = 4e-16 * np.abs(mean) * np.sqrt(s.sum())  # a centred constant column is rounding
+    coef, rank, singular, (U, d, V, scale) = _minimum_norm(A, B, noise, (n, p))
+    intercept = y_mean - mean @ coef
+    if rank < p:  # coef = A' u with u in the range of A
+        witness = root[:, None] * (U @ (V.T @ (coef / scale[:, None]) / d))
+        return LinearSolution(coef, intercept, rank, singular, witness)
+    refined = _refined_qr(X, Y, s, fit_intercept) if n * p <= _EXTENDED else None
+    coef, intercept = refined or (coef, intercept)
+    return LinearSolution(coef, intercept, rank, singular, None)
+
+
+def _minimum_norm(
+    A: Array, B: Array, noise: Array, shape: tuple[int, int]
+) -> tuple[Array, int, Array, tuple[Array, Array, Array, Array]]:
+    """The shortest minimiser of ||A w - B||, the rank, the singular values, and the factors used."""
+    n, p = shape
+    norms = np.sqrt(np.einsum("ij,ij->j", A, A))
     A[:, norms <= noise] = 0.0
     scale = np.ones(p)
     if p <= n:  # unit columns tell bad scaling from bad conditioning
@@ -258,13 +309,7 @@ def _by_orthogonal(
 
     coef = solve(B)
     coef += solve(B - A @ (coef * scale[:, None]))
-    intercept = y_mean - mean @ coef
-    if rank < p:  # coef = A' u with u in the range of A
-        witness = root[:, None] * (U @ (V.T @ (coef / scale[:, None]) / d))
-        return LinearSolution(coef, intercept, rank, singular, witness)
-    refined = _refined_qr(X, Y, s, fit_intercept) if n * p <= _EXTENDED else None
-    coef, intercept = refined or (coef, intercept)
-    return LinearSolution(coef, intercept, rank, singular, None)
+    return coef, rank, singular, (U, d, V, scale)
 
 
 def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Array, Array] | None:
@@ -276,8 +321,7 @@ def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Arr
     """
     n, p = X.shape
     A = np.ones((n, p + int(fit_intercept)))
-    for rows, block in X.blocks():
-        A[rows, :p] = block if isinstance(block, np.ndarray) else block.toarray()
+    A[:, :p] = X.home()
     shift = np.zeros(p)
     if fit_intercept:  # x - x_0 is exact where all x lie in [x_0 / 2, 2 x_0]: so go large means
         near = np.abs(A[:, :p] - 1.25 * A[0, :p]) <= 0.75 * np.abs(A[0, :p])
@@ -316,10 +360,9 @@ def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Arr
     return w[:p].astype(np.float64), intercept.astype(np.float64)
 
 
-def _by_lsmr(
-    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array, alpha: Array
-) -> LinearSolution:
+def _by_lsmr(X: Design, Y: Array, s: Array, alpha: Array, fit_intercept: bool) -> LinearSolution:
     """A large sparse matrix: LSMR on the centred operator, from 0, hence of minimum norm."""
+    mean, y_mean = _means(X, Y, s, fit_intercept)
     root = np.sqrt(s)
     operator = scipy.sparse.linalg.LinearOperator(
         X.shape,

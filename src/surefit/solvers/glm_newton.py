@@ -20,17 +20,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._namespace import array_namespace, like, scale_rows, to_numpy
 from ..design import Design
 from ..iterate import Iterate
 from ..losses import Loss, Softmax
 from .glm import objective, step_length
 
-__all__ = ["glm_newton"]
+__all__ = ["DIRECT", "equilibrate", "glm_newton", "newton_system", "shift"]
 
 Array = NDArray[np.float64]
-_DIRECT = 1000  # largest Hessian that is formed
+DIRECT = 1000  # largest Hessian that is formed
 
 
 def glm_newton(
@@ -59,12 +61,12 @@ def glm_newton(
         Start.
     fit_intercept : bool
     """
-    z = X.dot(w) + b
+    z = X.dot(w) + shift(X, b)
     value = objective(loss, z, y, s, w, 0.0, l2)
     mean = X.mean(s) if fit_intercept else np.zeros(X.shape[1])
     while True:
-        theta = (s * loss.grad(z, y).T).T
-        slope_b = theta.sum(axis=0)
+        theta = scale_rows(s, loss.grad(z, y))
+        slope_b = to_numpy(theta.sum(axis=0))
         slope = X.tdot(theta) + l2 * w
         if fit_intercept:
             slope = slope - np.multiply.outer(mean, slope_b)
@@ -72,24 +74,29 @@ def glm_newton(
             X, s, loss.hess(z, y), loss, l2, mean, slope, slope_b, fit_intercept
         )
         decrement = -float(np.vdot(slope, step) + np.vdot(slope_b, step_b))
-        move = X.dot(step) - mean @ step + step_b
+        move = X.dot(step) + shift(X, step_b - mean @ step)
         t = step_length(loss, y, s, z, move, w, step, 0.0, l2, value, decrement)
         if t == 0.0:  # no step lowers the objective: rounding is reached
             yield Iterate((w, b), value, min(max(0.5 * decrement, 0.0), value), 0.0)
             return
         w = w + t * step
         b = b + t * (step_b - mean @ step) if fit_intercept else b
-        z = X.dot(w) + b
+        z = X.dot(w) + shift(X, b)
         value = objective(loss, z, y, s, w, 0.0, l2)
         yield Iterate((w, b), value, min(0.5 * decrement, value), t)  # the objective is >= 0
         if 0.5 * decrement <= 1e-17 * abs(value):
             return
 
 
+def shift(X: Design, b: Any) -> Any:
+    """An intercept (one number, or one a class) as something to add to X w."""
+    return X.vector(b) if np.ndim(b) else float(b)
+
+
 def _newton_step(
     X: Design,
-    s: Array,
-    h: Array,
+    s: Any,
+    h: Any,
     loss: Loss,
     l2: float,
     mean: Array,
@@ -98,69 +105,64 @@ def _newton_step(
     fit_intercept: bool,
 ) -> tuple[Array, Array]:
     """(d, d_b) solving the Newton system in the centred parametrisation z = (x - mean)'w + b."""
+    if slope.size + slope_b.size > DIRECT:
+        return _conjugate_gradients(X, s, h, loss, l2, mean, slope, slope_b, fit_intercept)
     if isinstance(loss, Softmax):
-        if slope.size + slope_b.size <= _DIRECT:
-            return _softmax_direct(X, s, h, l2, mean, slope, slope_b, fit_intercept)
-    elif slope.size <= _DIRECT:
-        return _scalar_direct(X, s * h, l2, mean, slope, slope_b, fit_intercept)
-    return _conjugate_gradients(X, s, h, loss, l2, mean, slope, slope_b, fit_intercept)
-
-
-def _scalar_direct(
-    X: Design, sh: Array, l2: float, mean: Array, slope: Array, slope_b: Array, fit_intercept: bool
-) -> tuple[Array, Array]:
+        rhs = np.vstack([slope, slope_b]) if fit_intercept else slope
+        system = newton_system(X, s, h, loss, l2, mean, fit_intercept)
+        step = -_solve(*system, rhs.T.ravel()).reshape(len(slope_b), -1).T
+        features = len(slope)
+        return step[:features], step[features] if fit_intercept else np.zeros_like(slope_b)
+    sh = s * h
     mass = float(sh.sum())
     if not fit_intercept or mass <= 0.0:
-        hessian = X.gram(sh)
-        return -_solve(hessian, l2, slope), np.zeros(())
+        return -_solve(X.gram(sh), l2, np.zeros(len(slope)), slope), np.zeros(())
     center = X.mean(sh)  # under the curvature's own weights the intercept decouples
     offset = mean - center
-    step = -_solve(
-        X.gram(sh, center), l2, slope + offset * slope_b, mass * _rounding(X, center) ** 2
-    )
+    noise = mass * _rounding(X, center) ** 2
+    step = -_solve(X.gram(sh, center), l2, noise, slope + offset * slope_b)
     return step, np.asarray(-slope_b / mass + offset @ step)
 
 
-def _softmax_direct(
-    X: Design,
-    s: Array,
-    p: Array,
-    l2: float,
-    mean: Array,
-    slope: Array,
-    slope_b: Array,
-    fit_intercept: bool,
-) -> tuple[Array, Array]:
-    features, classes = X.shape[1], p.shape[1]
+def newton_system(
+    X: Design, s: Any, h: Any, loss: Loss, l2: float, mean: Array, fit_intercept: bool
+) -> tuple[Array, Array, Array]:
+    """The Hessian in (w, b), class after class, its l2 diagonal, and the rounding of its own diagonal."""
+    features, classes = X.shape[1], h.shape[1] if isinstance(loss, Softmax) else 1
     columns = features + int(fit_intercept)
-    hessian = np.zeros((classes * columns, classes * columns))
+    hessian: Any = np.zeros((classes * columns, classes * columns))
     for rows, block in X.blocks():
-        dense = (block if isinstance(block, np.ndarray) else block.toarray()) - mean
+        dense = block.toarray() if sp.issparse(block) else block
+        xp = array_namespace(dense)
+        dense = dense - like(mean, dense)
         if fit_intercept:
-            dense = np.hstack([dense, np.ones((len(dense), 1))])
-        root = np.sqrt(s[rows, None])
-        spread = (root * p[rows])[:, :, None] * dense[:, None, :]
-        flat = spread.reshape(len(dense), -1)
-        hessian -= flat.T @ flat
-        for k in range(classes):
-            part = slice(k * columns, (k + 1) * columns)
-            hessian[part, part] += dense.T @ ((s[rows] * p[rows, k])[:, None] * dense)
-    # A common shift of the classes changes no probability: give it curvature, so that a factorisation exists.
-    # The gradient has no part in it, so the step does not change.
-    for j in range(0 if l2 == 0.0 else features, columns):
-        shared = np.ix_(*[np.arange(j, classes * columns, columns)] * 2)
-        hessian[shared] += np.trace(hessian[shared]) / classes**2
-    rhs = np.vstack([slope, slope_b]) if fit_intercept else slope
-    penalty = np.full(columns, l2)
+            dense = xp.concat([dense, xp.ones_like(dense[:, :1])], axis=1)
+        hessian += to_numpy(_block_hessian(dense, s[rows], h[rows], classes))
+    if classes > 1:
+        # A common shift of the classes changes no probability: give it curvature, so that a factorisation
+        # exists. The gradient has no part in it, so the step does not change.
+        for j in range(0 if l2 == 0.0 else features, columns):
+            shared = np.ix_(*[np.arange(j, classes * columns, columns)] * 2)
+            hessian[shared] += np.trace(hessian[shared]) / classes**2
+    penalty, noise = np.full(columns, l2), np.zeros(columns)
     penalty[features:] = 0.0
-    noise = np.zeros(columns)
-    noise[:features] = s.sum() * _rounding(X, mean) ** 2
-    step = (
-        -_solve(hessian, np.tile(penalty, classes), rhs.T.ravel(), np.tile(noise, classes))
-        .reshape(classes, columns)
-        .T
-    )
-    return step[:features], step[features] if fit_intercept else np.zeros(classes)
+    noise[:features] = float(s.sum()) * _rounding(X, mean) ** 2
+    return hessian, np.tile(penalty, classes), np.tile(noise, classes)
+
+
+def _block_hessian(dense: Any, s: Any, h: Any, classes: int) -> Any:
+    """sum_i s_i (diag(p_i) - p_i p_i') x_i x_i', or sum_i s_i h_i x_i x_i' for one column."""
+    if classes == 1:
+        weighted = (s * h)[:, None] ** 0.5 * dense
+        return weighted.T @ weighted
+    spread = (s[:, None] ** 0.5 * h)[:, :, None] * dense[:, None, :]
+    flat = spread.reshape(len(dense), -1)
+    total = -(flat.T @ flat)
+    columns = dense.shape[1]
+    for k in range(classes):
+        part = slice(k * columns, (k + 1) * columns)
+        total[part, part] += dense.T @ ((s * h[:, k])[:, None] * dense)
+    return total
 
 
 def _rounding(X: Design, center: Array) -> Array:
@@ -168,19 +170,26 @@ def _rounding(X: Design, center: Array) -> Array:
     return np.finfo(np.float64).eps * (8.0 + math.sqrt(X.shape[0])) * np.abs(center)
 
 
-def _solve(hessian: Array, l2: float | Array, rhs: Array, noise: float | Array = 0.0) -> Array:
-    """Cholesky after scaling to unit diagonal; least squares where the Hessian is singular.
-
-    A diagonal up to ``noise`` is that of a constant column, centred: no step is taken there.
-    """
+def equilibrate(
+    hessian: Array, l2: float | Array, noise: Array
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """hessian + l2 with unit diagonal, the scale of each column, and which are constant (set apart)."""
     hessian[np.diag_indices_from(hessian)] += l2
     constant = np.diag(hessian) <= noise
     if constant.any():
         hessian[constant] = hessian[:, constant] = 0.0
         hessian[constant, constant] = 1.0
-        rhs = np.where(constant, 0.0, rhs)
     scale = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
-    unit = hessian / np.outer(scale, scale)
+    return hessian / np.outer(scale, scale), scale, constant
+
+
+def _solve(hessian: Array, l2: float | Array, noise: Array, rhs: Array) -> Array:
+    """(hessian + l2)^{-1} rhs: Cholesky after scaling to unit diagonal; least squares if it is singular.
+
+    A diagonal up to ``noise`` is that of a constant column, centred: no step is taken there.
+    """
+    unit, scale, constant = equilibrate(hessian, l2, noise)
+    rhs = np.where(constant, 0.0, rhs)
     try:
         np.linalg.cholesky(unit)  # numpy's, as in the products: two BLAS pools would compete
         solution = np.linalg.solve(unit, rhs / scale)
@@ -208,11 +217,11 @@ def _conjugate_gradients(
 
     def curve(u: Array) -> Array:
         bent = h * (u - (h * u).sum(axis=1, keepdims=True)) if isinstance(loss, Softmax) else h * u
-        return (s * bent.T).T
+        return scale_rows(s, bent)
 
     def product(v: Array, v_b: Array) -> tuple[Array, Array]:
-        bent = curve(X.dot(v) - mean @ v + v_b)
-        total = bent.sum(axis=0)
+        bent = curve(X.dot(v) + shift(X, v_b - mean @ v))
+        total = to_numpy(bent.sum(axis=0))
         out = X.tdot(bent) + l2 * v - (np.multiply.outer(mean, total) if fit_intercept else 0.0)
         return out, total if fit_intercept else np.zeros_like(v_b)
 

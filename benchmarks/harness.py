@@ -1,0 +1,273 @@
+"""The race: how long each contender needs to a relative duality gap of 1e-6.
+
+1. *Warm-up.* Each contender runs once, untimed: kernels are compiled or loaded, pages touched.
+2. *Search.* Each contender is restarted over its settings, loose to tight, and over its variants (solver, layout,
+   precision); the neutral evaluator judges every end point. The loosest setting of the fastest variant that
+   reaches the gap is what is timed. A contender whose next setting would take longer than ``cap`` seconds is
+   stopped there, and reported with the gap it got to.
+3. *Timing.* Ours and the peer in turn, ABAB, at least five pairs (three where a run takes over a minute). The
+   result is the median of the paired ratios with its bootstrap interval, and the worst pair.
+
+Our runs include the certificate. Nothing here knows what is being fitted: a contender is a function from a
+setting to a point, and a problem is one of :mod:`benchmarks.evaluate`.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .evaluate import Problem, relative_gap
+
+__all__ = ["Contender", "Variant", "decades", "interval", "paired", "race", "seconds"]
+
+TARGET = 1e-6
+LONG, SHORT = 60.0, 1.0  # seconds of a run above which three pairs do, below which eleven are taken
+WORTH_REPEATING = 30.0  # a first call that takes longer is not repeated: compiling is a small part of it
+EXTRA = 2.0  # seconds worth spending on a tighter setting, for the plot alone
+Point = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run a contender: a solver, a layout, a precision."""
+
+    label: str
+    fit: Callable[[Any], Point]
+    settings: Sequence[Any] = (None,)  # loose to tight
+    knob: str = "tol"
+
+    def describe(self, setting: Any) -> str:
+        if setting is None:
+            return self.label
+        shown = f"{setting:.2g}" if isinstance(setting, float) else str(setting)
+        return f"{self.label}, {self.knob} {shown}".removeprefix(", ")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A peer, or ours, with everything it may be tried with."""
+
+    name: str
+    variants: Sequence[Variant]
+    goal: float | None = None  # how many times faster than it we want to be
+    cap: float = 60.0  # seconds of the longest run worth waiting for
+
+
+@dataclass
+class Run:
+    """A restart: where it got, and what it took."""
+
+    variant: Variant
+    setting: Any
+    seconds: float
+    primal: Any
+    dual: Any
+    gap: float = math.inf
+
+    def record(self) -> dict[str, Any]:
+        label = self.variant.describe(self.setting)
+        return {"setting": label, "seconds": self.seconds, "gap": self.gap}
+
+
+@dataclass
+class Search:
+    """The restarts of one contender."""
+
+    contender: Contender
+    runs: list[Run] = field(default_factory=list)
+    capped: bool = False
+    error: str = ""
+    first_call: float = math.nan
+
+    def chosen(self) -> Run | None:
+        """The fastest restart that reached the gap."""
+        reached = [run for run in self.runs if run.gap <= TARGET]
+        return min(reached, key=lambda run: run.seconds, default=None)
+
+
+def decades(loose: int, tight: int) -> tuple[float, ...]:
+    """10**loose, ..., 10**tight, downwards."""
+    return tuple(10.0**k for k in range(loose, tight - 1, -1))
+
+
+def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
+    """How long the action took, and what it returned."""
+    gc.collect()
+    start = time.perf_counter()
+    result = action()
+    return time.perf_counter() - start, result
+
+
+def interval(ratios: Sequence[float], draws: int = 10_000) -> tuple[float, float]:
+    """95 % bootstrap interval of the median."""
+    rng = np.random.default_rng(0)
+    picked = rng.choice(np.asarray(ratios), size=(draws, len(ratios)))
+    low, high = np.quantile(np.median(picked, axis=1), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def paired(ours: Callable[[], Any], peer: Callable[[], Any], pairs: int) -> dict[str, Any]:
+    """Both in turn, and the ratios peer / ours."""
+    mine, theirs = [], []
+    for _ in range(pairs):
+        mine.append(seconds(ours)[0])
+        theirs.append(seconds(peer)[0])
+    ratios = [b / a for a, b in zip(mine, theirs, strict=True)]
+    low, high = interval(ratios)
+    return {
+        "ours": statistics.median(mine),
+        "peer": statistics.median(theirs),
+        "ratio": statistics.median(ratios),
+        "interval": [low, high],
+        "worst": min(ratios),
+        "pairs": [list(pair) for pair in zip(mine, theirs, strict=True)],
+    }
+
+
+def race(
+    title: str, problem: Problem, ours: Contender, peers: Sequence[Contender], *, pairs: int = 5
+) -> dict[str, Any]:
+    """Warm-up, search and timing of ours against each peer; a JSON-able record."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of convergence: the evaluator decides
+        best = np.array(-np.inf)
+        searches = []
+        for contender in (ours, *peers):  # D* is raised as the contenders come along
+            print(f"    {title}: {contender.name} ...", flush=True)
+            searches.append(search := Search(contender))
+            try:
+                best = _search(search, problem, best)
+            except Exception as error:  # a peer that breaks is a result
+                search.error = f"{type(error).__name__}: {error}"[:200]
+            _judge(searches, problem, best)
+        return _timed(title, problem, searches, best, pairs)
+
+
+def _search(search: Search, problem: Problem, best: Any) -> Any:
+    """Restart over variants and settings; returns the best dual value so far."""
+    contender = search.contender
+    for variant in contender.variants:
+        runs: list[Run] = []
+        first = variant.settings[0]
+        best = _restart(runs, variant, first, problem, best)
+        search.first_call = max(runs[0].seconds, np.nan_to_num(search.first_call))
+        if runs[0].seconds < WORTH_REPEATING:
+            runs.clear()  # it was the warm-up
+        for setting in variant.settings[len(runs) :]:
+            if runs and _predicted(runs) > contender.cap:
+                search.capped = True
+                break
+            best = _restart(runs, variant, setting, problem, best)
+            if runs[-1].gap > TARGET:
+                continue
+            if len(runs) > 1:
+                between = _between(runs[-2].setting, setting)
+                if between is not None:
+                    best = _restart(runs, variant, between, problem, best)
+            break
+        search.runs += runs
+        if runs[-1].gap > TARGET and runs[-1].seconds > 0.8 * contender.cap:
+            search.capped = True
+        if runs[-1].gap <= TARGET:  # a point or two further down, for the plot
+            settings = list(variant.settings)
+            for tighter in settings[settings.index(setting) + 1 :][:2]:
+                if _predicted(runs) > EXTRA:
+                    break
+                best = _restart(runs, variant, tighter, problem, best)
+                search.runs.append(runs[-1])
+    return best
+
+
+def _restart(runs: list[Run], variant: Variant, setting: Any, problem: Problem, best: Any) -> Any:
+    taken, point = seconds(lambda: variant.fit(setting))
+    primal, dual = problem.primal(*point), problem.dual(*point)
+    best = np.fmax(best, dual)
+    runs.append(Run(variant, setting, taken, primal, dual, relative_gap(problem, primal, best)))
+    return best
+
+
+def _predicted(runs: list[Run]) -> float:
+    """What the next setting will take, if the growth goes on."""
+    growth = runs[-1].seconds / runs[-2].seconds if len(runs) > 1 else 1.0
+    return runs[-1].seconds * max(1.0, growth)
+
+
+def _between(loose: Any, tight: Any) -> Any:
+    """The setting half way (in logarithms) between two, or None where there is none."""
+    if isinstance(tight, float):
+        return math.sqrt(loose * tight)
+    if isinstance(tight, int):
+        middle = round(math.sqrt(loose * tight))
+        return middle if loose < middle < tight else None
+    return None
+
+
+def _judge(searches: list[Search], problem: Problem, best: Any) -> None:
+    for search in searches:
+        for run in search.runs:
+            run.gap = relative_gap(problem, run.primal, best)
+
+
+def _timed(
+    title: str, problem: Problem, searches: list[Search], best: Any, pairs: int
+) -> dict[str, Any]:
+    mine, *others = searches
+    ours = mine.chosen()
+    lowest = np.min([np.nan_to_num(r.primal, nan=np.inf) for s in searches for r in s.runs], axis=0)
+    record: dict[str, Any] = {
+        "problem": title,
+        "reference gap": relative_gap(problem, lowest, best),  # how sharp P* is known
+        "ours": _side(mine),
+        "peers": [],
+    }
+    for search in others:
+        row = _side(search) | {"goal": search.contender.goal}
+        record["peers"].append(row)
+        if ours is None or search.error:
+            continue
+        peer = search.chosen()
+        if peer is None:
+            row |= _never(search, ours, pairs)
+            continue
+        count = min(3, pairs) if peer.seconds > LONG else pairs
+        count = 2 * pairs + 1 if peer.seconds < SHORT else count
+        print(f"    {title}: {count} pairs with {search.contender.name}", flush=True)
+        row |= paired(lambda: _again(ours), lambda r=peer: _again(r), count)
+    return record
+
+
+def _again(run: Run) -> Point:
+    return run.variant.fit(run.setting)
+
+
+def _never(search: Search, ours: Run, pairs: int) -> dict[str, Any]:
+    """A peer that did not reach the gap: its floor; where it was stopped, a bound on the ratio."""
+    row: dict[str, Any] = {"floor": min((run.gap for run in search.runs), default=math.inf)}
+    mine = statistics.median(seconds(lambda: _again(ours))[0] for _ in range(pairs))
+    longest = max((run.seconds for run in search.runs), default=math.nan)
+    row |= {"ours": mine, "peer": longest}
+    if search.capped:
+        row["ratio at least"] = longest / mine
+    return row
+
+
+def _side(search: Search) -> dict[str, Any]:
+    chosen = search.chosen()
+    return {
+        "name": search.contender.name,
+        "setting": None if chosen is None else chosen.variant.describe(chosen.setting),
+        "gap": None if chosen is None else chosen.gap,
+        "first call": search.first_call,
+        "capped": search.capped,
+        "error": search.error,
+        "curve": [run.record() for run in search.runs],
+    }

@@ -1,0 +1,559 @@
+"""Stochastic gradient epochs for linear models, compiled: dense and compressed rows, float32 and float64.
+
+One visit to a row (x, y) of weight s, with step eta, l1 and l2 the strengths of the penalty:
+
+    z = <x, w> + b;   w <- max(0, 1 - eta l2) w;   w <- w - eta s l'(z, y) x;   b <- b - eta s l'(z, y);
+    w <- w moved towards 0 by what it owes of the l1 penalty (cumulative: Tsuruoka, Tsujii, Ananiadou, 2009)
+
+``w`` is held as ``scale * v``, so that the decay costs one product, and the sum of the iterates as
+``total + mass * v``, so that averaging costs nothing where v does not change (Bottou, 2012). On
+compressed rows a weight pays what it owes when its feature is met: decay and l1 in closed form through
+prefix sums over the steps, so that dense and sparse rows give the same iterates.
+
+``dual[i]`` collects what row i has put into w, decayed with it: where the penalty has an l2 part, that is
+a dual point (Shalev-Shwartz & Kakade, "Mind the duality gap", 2008), handed over as a witness. An entry
+of an earlier era has decayed to nothing.
+
+A closed file: every jitted function called here lives here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import llvmlite.ir as ir
+import numpy as np
+from numba import boolean, float32, float64, int64, njit, types, uint32
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = ["epochs", "judge", "shuffle_positions"]
+
+_FAST = {"reassoc", "contract", "nsz"}  # sums may be reordered; NaN and infinity keep their meaning
+_AHEAD = 4  # rows to fetch before their visit: they lie anywhere in memory
+_LINES = 16  # of a row, at most; the processor guesses the rest
+_LARGEST_SLOPE = 1e12
+
+# The entries of ``state``, and of ``rules``; the same names are read by the solver.
+(
+    B,
+    B_TOTAL,
+    T,
+    ETA,
+    OWED,
+    DUAL_SCALE,
+    ERA,
+    BEST,
+    STALE,
+    VALUE,  # of this epoch: the sum over its visits of loss plus penalty,
+    VISITS,  # how many these are,
+    UPDATES,  # and how many of them moved w
+    ALL_UPDATES,
+    VERDICT,
+) = range(14)
+(
+    LOSS,
+    EDGE,
+    RATE,
+    ETA0,
+    POWER,
+    T0,
+    ALPHA,
+    L1,
+    L2,
+    AVERAGE,
+    INTERCEPT,
+    TOL,
+    PATIENCE,
+    ENDS_CLEAN,
+) = range(14)
+HINGE, SQUARED_HINGE, LOGISTIC, MODIFIED_HUBER, SQUARED, HUBER, TUBE, SQUARED_TUBE = range(8)
+CONSTANT, OPTIMAL, INVSCALING, ADAPTIVE, PA1, PA2 = range(6)
+GOES_ON, FLAT, CLEAN, DIVERGED = range(4)
+
+
+@intrinsic
+def _fetch(typingctx, array, index):
+    """Ask for the cache line of ``array``'s element ``index``; beyond the end it does nothing."""
+
+    def codegen(context, builder, signature, args):
+        source = context.make_array(signature.args[0])(context, builder, args[0])
+        line = builder.bitcast(builder.gep(source.data, [args[1]]), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), word, word, word])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(fetch, [line, word(0), word(3), word(1)])  # to read, into all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, index), codegen
+
+
+@njit(nogil=True)
+def _fetch_row(X, data, indices, indptr, i):
+    per_line = 64 // X.itemsize
+    if indptr.shape[0] == 0:
+        start = i * X.shape[1]
+        for k in range(min(_LINES, (X.shape[1] + per_line - 1) // per_line)):
+            _fetch(X, start + k * per_line)
+    else:
+        start, stop = indptr[i], min(indptr[i + 1], indptr[i] + _LINES * per_line)
+        while start < stop:
+            _fetch(data, start)
+            _fetch(data, start + 8)
+            _fetch(indices, start)
+            start += 16
+
+
+# ---------------------------------------------------------------------------- rows
+
+
+@njit(nogil=True, fastmath=_FAST)
+def _dot_dense(X, i, v):
+    dot = 0.0
+    for j in range(v.shape[0]):
+        dot += X[i, j] * v[j]
+    return dot
+
+
+@njit(nogil=True)
+def _dot_csr(data, indices, start, stop, v):
+    """Four sums: gathers are slower than loads, and one sum would wait for each addition."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    k, fours = start, start + ((stop - start) >> 2 << 2)
+    while k < fours:
+        s0 += data[k] * v[indices[k]]
+        s1 += data[k + 1] * v[indices[k + 1]]
+        s2 += data[k + 2] * v[indices[k + 2]]
+        s3 += data[k + 3] * v[indices[k + 3]]
+        k += 4
+    while k < stop:
+        s0 += data[k] * v[indices[k]]
+        k += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+@njit(nogil=True, fastmath=_FAST)
+def _add_dense(X, i, v, total, mass, change):
+    """v += change x_i; returns ||x_i||^2. The sum of iterates so far must not move with v."""
+    square = 0.0
+    for j in range(v.shape[0]):
+        x = float64(X[i, j])
+        square += x * x
+        v[j] += change * x
+    if total.shape[0] > 0 and mass != 0.0:
+        for j in range(v.shape[0]):
+            total[j] -= mass * change * X[i, j]
+    return square
+
+
+@njit(nogil=True)
+def _add_csr(data, indices, start, stop, v, total, mass, change):
+    square = 0.0
+    for k in range(start, stop):
+        x = float64(data[k])
+        square += x * x
+        v[indices[k]] += change * x
+    if total.shape[0] > 0 and mass != 0.0:
+        for k in range(start, stop):
+            total[indices[k]] -= mass * change * data[k]
+    return square
+
+
+@njit(nogil=True, fastmath=_FAST)
+def _square_norm(X, data, indptr, i):
+    square = 0.0
+    if indptr.shape[0] == 0:
+        for j in range(X.shape[1]):
+            square += float64(X[i, j]) * X[i, j]
+    else:
+        for k in range(indptr[i], indptr[i + 1]):
+            square += float64(data[k]) * data[k]
+    return square
+
+
+# ---------------------------------------------------------------------------- losses and steps
+
+
+@njit(nogil=True)
+def _loss(kind, edge, y, z):
+    """Loss and derivative in z; ``edge`` is the margin, delta or epsilon of the losses that have one."""
+    if kind <= MODIFIED_HUBER:
+        margin = y * z
+        if kind == HINGE:
+            return (edge - margin, -y) if margin <= edge else (0.0, 0.0)
+        if kind == LOGISTIC:
+            e = math.exp(-abs(margin))
+            share = 1.0 / (1.0 + e) if margin < 0 else e / (1.0 + e)
+            return math.log1p(e) + max(-margin, 0.0), -y * share
+        if margin >= edge:
+            return 0.0, 0.0
+        if kind == MODIFIED_HUBER and margin < -1.0:
+            return -4.0 * margin, -4.0 * y
+        return (edge - margin) ** 2, -2.0 * y * (edge - margin)
+    error = z - y
+    if kind == SQUARED or (kind == HUBER and abs(error) <= edge):
+        return 0.5 * error * error, error
+    side = 1.0 if error > 0.0 else -1.0
+    if kind == HUBER:
+        return edge * (abs(error) - 0.5 * edge), side * edge
+    beyond = abs(error) - edge
+    if beyond <= 0.0:
+        return 0.0, 0.0
+    return (beyond, side) if kind == TUBE else (beyond * beyond, 2.0 * side * beyond)
+
+
+@njit(nogil=True)
+def _power(t, exponent):
+    """t ** exponent, without the general power where a root will do."""
+    if exponent == 0.5:
+        return math.sqrt(t)
+    if exponent == 0.25:
+        return math.sqrt(math.sqrt(t))
+    return t**exponent
+
+
+# ---------------------------------------------------------------------------- the l1 penalty
+
+
+@njit(nogil=True)
+def _truncate(v, paid, total, mass, j, owed, scale):
+    """Pay weight j's share of the l1 penalty: move it towards 0, not past it.
+
+    ``owed`` is what each weight should have paid so far; ``paid[j]`` is minus what a positive weight
+    (plus what a negative one) has paid.
+    """
+    before = v[j]
+    after = 0.0
+    if before > 0.0:
+        after = max(0.0, before - (owed + paid[j]) / scale)
+    elif before < 0.0:
+        after = min(0.0, before + (owed - paid[j]) / scale)
+    v[j] = after
+    paid[j] += scale * (after - before)
+    if total.shape[0] > 0:
+        total[j] -= mass * (after - before)
+
+
+@njit(nogil=True)
+def _catch_up(v, paid, total, since, past, j, now):
+    """Bring weight j from step ``since[j]`` to step ``now``: steps that only decayed and truncated it.
+
+    The columns of ``past`` at step r are the scale D_r, U_r = sum of eta l1 / D, the penalty owed, the
+    mass A_r = sum of D, and B_r = sum of D U. A weight v shrinks by U_r - U_s until it is 0.
+    """
+    then = since[j]
+    since[j] = now
+    if then == now or v[j] == 0.0:
+        return
+    before, sign = abs(v[j]), math.copysign(1.0, v[j])
+    limit = before + past[then, 1]
+    last = now  # the last step at which the weight is not 0
+    if past[now, 1] >= limit:
+        low, high = then, now
+        while high - low > 1:
+            middle = (low + high) >> 1
+            low, high = (low, middle) if past[middle, 1] >= limit else (middle, high)
+        last = low
+    if total.shape[0] > 0:
+        steps = limit * (past[last, 3] - past[then, 3]) - (past[last, 4] - past[then, 4])
+        total[j] += past[then, 3] * v[j] + sign * steps
+    if last == now:
+        v[j] = sign * (limit - past[now, 1])
+        paid[j] = -sign * past[now, 2]
+        if total.shape[0] > 0:
+            total[j] -= past[now, 3] * v[j]
+    else:
+        rest = past[last + 1, 0] * (limit - past[last, 1])
+        v[j] = 0.0
+        paid[j] = -sign * (past[last, 2] + rest)
+
+
+# ---------------------------------------------------------------------------- one pass
+
+
+@njit(nogil=True)
+def _fold(v, paid, total, since, past, now, scale, mass):
+    """Bring every weight up to date and put the scale into v."""
+    if past.shape[0] > 0:
+        for j in range(v.shape[0]):
+            _catch_up(v, paid, total, since, past, j, now)
+            since[j] = 0
+    if total.shape[0] > 0:
+        for j in range(v.shape[0]):
+            total[j] += mass * v[j]
+    if scale != 1.0:
+        for j in range(v.shape[0]):
+            v[j] *= scale
+
+
+@njit(nogil=True)
+def _start_of_time(past, owed):
+    if past.shape[0] > 0:
+        past[0, 0], past[0, 1], past[0, 2], past[0, 3], past[0, 4] = 1.0, 0.0, owed, 0.0, 0.0
+
+
+@njit(nogil=True, error_model="numpy")
+def _advance(
+    X, data, indices, indptr, y, weight, held_out, order, v, paid, total, dual, era, state, rules
+):
+    """Visit the rows of ``order`` once. Updates the vectors and ``state`` in place."""
+    kind, edge, rate = int(rules[LOSS]), rules[EDGE], int(rules[RATE])
+    alpha, l1, l2, eta0 = rules[ALPHA], rules[L1], rules[L2], rules[ETA0]
+    average, fit_intercept = rules[AVERAGE], rules[INTERCEPT] != 0.0
+    b, b_total, t, eta, owed = state[B], state[B_TOTAL], state[T], state[ETA], state[OWED]
+    dual_scale, now_era = state[DUAL_SCALE], uint32(state[ERA])
+    sparse, tracks = indptr.shape[0] > 0, dual.shape[0] > 0
+    passive = rate >= PA1
+    tiny = 1e-4 if total.shape[0] > 0 else 1e-9  # total + mass v cancels as v grows
+    lazy = sparse and l1 > 0.0
+    horizon = max(4096, v.shape[0]) if lazy else -1
+    past = np.empty((horizon + 1, 5))
+    since = np.zeros(v.shape[0] if lazy else 0, dtype=np.int64)
+    _start_of_time(past, owed)
+    now, scale, mass, decay = 0, 1.0, 0.0, 1.0
+    value, updates, visits = 0.0, 0, 0
+    square = 0.0
+    counts_square = l2 > 0.0 and l1 == 0.0 and not passive
+    if counts_square:
+        for j in range(v.shape[0]):
+            square += v[j] * v[j]
+    start, stop = int64(0), int64(0)
+    n = order.shape[0]
+    for k in range(n):
+        if k + 2 * _AHEAD < n:
+            later = int64(order[k + 2 * _AHEAD])
+            _fetch(y, later)
+            _fetch(weight, later)
+            if sparse:
+                _fetch(indptr, later)
+            if tracks:
+                _fetch(dual, later)
+                _fetch(era, later)
+            _fetch_row(X, data, indices, indptr, int64(order[k + _AHEAD]))
+        i = order[k]
+        if held_out.shape[0] > 0 and held_out[i]:
+            continue
+        visits += 1
+        if sparse:
+            start, stop = indptr[i], indptr[i + 1]
+            if lazy:
+                for q in range(start, stop):
+                    _catch_up(v, paid, total, since, past, indices[q], now)
+            product = scale * _dot_csr(data, indices, start, stop, v)
+        else:
+            product = scale * _dot_dense(X, i, v)
+        z = product + b
+        loss, slope = _loss(kind, edge, y[i], z)
+        value += loss
+        if counts_square:
+            value += 0.5 * l2 * square
+        if rate == OPTIMAL:
+            eta = 1.0 / (alpha * (rules[T0] + t - 1.0))
+        elif rate == INVSCALING:
+            eta = eta0 / _power(t, rules[POWER])
+        if passive:  # as far as the row asks for, and no further (Crammer et al., 2006)
+            norm = _square_norm(X, data, indptr, i)
+            if rate == PA1 and norm == 0.0:
+                continue
+            step = min(eta0, loss / norm) if rate == PA1 else loss / (norm + 0.5 / eta0)
+            update = -step * math.copysign(1.0, slope) * weight[i]
+        else:
+            update = -eta * max(-_LARGEST_SLOPE, min(_LARGEST_SLOPE, slope)) * weight[i]
+        if l2 > 0.0:
+            decay = max(0.0, 1.0 - eta * l2)
+            scale *= decay
+            square *= decay * decay
+            if scale < tiny:
+                _fold(v, paid, total, since, past, now, scale, mass)
+                now, scale, mass = 0, 1.0, 0.0
+                _start_of_time(past, owed)
+            if tracks:
+                dual_scale *= decay
+                if dual_scale < 1e-9:
+                    dual_scale = 1.0
+                    now_era += uint32(1)
+        if update != 0.0:
+            updates += 1
+            change = update / scale
+            if sparse:
+                norm = _add_csr(data, indices, start, stop, v, total, mass, change)
+            else:
+                norm = _add_dense(X, i, v, total, mass, change)
+            square += update * (2.0 * decay * product + update * norm)
+            if fit_intercept:
+                b += update
+            if tracks:
+                if era[i] != now_era:
+                    era[i], dual[i] = now_era, 0.0
+                dual[i] += update / dual_scale
+        if l1 > 0.0:
+            owed += eta * l1
+            if lazy:
+                for q in range(start, stop):
+                    _truncate(v, paid, total, mass, indices[q], owed, scale)
+            else:
+                for j in range(v.shape[0]):
+                    _truncate(v, paid, total, mass, j, owed, scale)
+        if average > 0.0 and average <= t:
+            mass += scale
+            b_total += b
+        if lazy:
+            past[now + 1, 0] = scale
+            past[now + 1, 1] = past[now, 1] + eta * l1 / scale
+            past[now + 1, 2] = owed
+            past[now + 1, 3] = mass
+            past[now + 1, 4] = past[now, 4] + (mass - past[now, 3]) * past[now + 1, 1]
+            now += 1
+            for q in range(start, stop):
+                since[indices[q]] = now
+            if now == horizon:
+                _fold(v, paid, total, since, past, now, scale, mass)
+                now, scale, mass = 0, 1.0, 0.0
+                _start_of_time(past, owed)
+        t += 1.0
+    _fold(v, paid, total, since, past, now, scale, mass)
+    if l1 > 0.0 and not passive:  # what each weight still owes is known now, not before
+        value += visits * _penalty(v, l1, l2)
+    state[B], state[B_TOTAL], state[T], state[ETA], state[OWED] = b, b_total, t, eta, owed
+    state[DUAL_SCALE], state[ERA] = dual_scale, float64(now_era)
+    state[VALUE] += value
+    state[VISITS] += visits
+    state[UPDATES] += updates
+    state[ALL_UPDATES] += updates
+
+
+@njit(nogil=True, fastmath=_FAST)
+def _penalty(w, l1, l2):
+    square, absolute = 0.0, 0.0
+    for j in range(w.shape[0]):
+        square += w[j] * w[j]
+        absolute += abs(w[j])
+    return l1 * absolute + 0.5 * l2 * square
+
+
+# ---------------------------------------------------------------------------- several passes
+
+
+def _reads(dtype, ndim):
+    return types.Array(dtype, ndim, "C", readonly=True)
+
+
+@njit(
+    (float64[::1], float64, _reads(float64, 1)), cache=True, nogil=True, error_model="numpy"
+)
+def judge(state, error, rules):
+    """scikit-learn's stopping rule: no improvement by ``tol`` for so many epochs in a row.
+
+    With the adaptive rate the step is divided by 5 instead, until it is below 1e-6. Returns the verdict.
+    """
+    if error > state[BEST] - rules[TOL]:  # a NaN tolerance never counts
+        state[STALE] += 1.0
+    else:
+        state[STALE] = 0.0
+    state[BEST] = min(state[BEST], error)
+    if state[STALE] < rules[PATIENCE]:
+        return GOES_ON
+    if rules[RATE] == ADAPTIVE and state[ETA] > 1e-6:
+        state[ETA] /= 5.0
+        state[STALE] = 0.0
+        return GOES_ON
+    return FLAT
+
+
+_SIGNATURES = [
+    int64(
+        _reads(kind, 2),  # X, dense; (0, p) where the rows are compressed
+        _reads(kind, 1),  # data
+        _reads(uint32, 1),  # indices
+        _reads(int64, 1),  # indptr; empty where the rows are dense
+        _reads(float64, 1),  # y
+        _reads(float64, 1),  # weight of each row's loss
+        _reads(boolean, 1),  # held out from training; empty for none
+        uint32[::1],  # order of the visits
+        _reads(uint32, 1),  # by which the order is permuted before each epoch; empty: never
+        int64,  # epochs to make
+        float64[::1],  # w
+        float64[::1],  # l1 penalty paid; empty without one
+        float64[::1],  # sum of iterates; empty without averaging
+        float64[::1],  # dual point; empty where none is wanted
+        uint32[::1],  # its eras
+        float64[::1],  # state
+        _reads(float64, 1),  # rules
+    )
+    for kind in (float64, float32)
+]
+
+
+@njit(_SIGNATURES, cache=True, nogil=True, error_model="numpy")
+def epochs(
+    X,
+    data,
+    indices,
+    indptr,
+    y,
+    weight,
+    held_out,
+    order,
+    positions,
+    most,
+    w,
+    paid,
+    total,
+    dual,
+    era,
+    state,
+    rules,
+):
+    """Make ``most`` epochs, fewer where a rule ends them; ``state[VERDICT]`` says which. Returns how many.
+
+    With a patience of 0 the caller begins each epoch and judges it: there is no verdict but DIVERGED.
+    """
+    scratch = np.empty_like(order) if positions.shape[0] > 0 else order[:0]
+    made = 0
+    state[VERDICT] = GOES_ON
+    while made < most:
+        if positions.shape[0] > 0:
+            for k in range(order.shape[0]):
+                scratch[k] = order[positions[k]]
+            order[:] = scratch
+        if rules[PATIENCE] > 0.0:
+            state[VALUE] = state[VISITS] = state[UPDATES] = 0.0
+        _advance(
+            X, data, indices, indptr, y, weight, held_out, order, w, paid, total, dual, era, state, rules
+        )
+        made += 1
+        finite = math.isfinite(state[B])
+        for j in range(w.shape[0]):
+            finite &= math.isfinite(w[j])
+        if not finite:
+            state[VERDICT] = DIVERGED
+            break
+        if rules[PATIENCE] > 0.0:
+            if rules[ENDS_CLEAN] != 0.0 and state[UPDATES] == 0.0:
+                state[VERDICT] = CLEAN
+                break
+            state[VERDICT] = judge(state, state[VALUE] / max(state[VISITS], 1.0), rules)
+            if state[VERDICT] != GOES_ON:
+                break
+    return made
+
+
+@njit((int64, uint32), cache=True, nogil=True)
+def shuffle_positions(n, seed):
+    """A Fisher-Yates permutation of ``range(n)``, driven by Marsaglia's 32-bit xorshift.
+
+    The generator, the draw and the seed are those of scikit-learn's stochastic solvers, so that the
+    same ``random_state`` visits the rows in the same order there and here.
+    """
+    state = np.uint32(seed)
+    if state == np.uint32(0):
+        state = np.uint32(1)
+    positions = np.arange(n, dtype=np.uint32)
+    for i in range(n - 1):
+        state ^= np.uint32(state << np.uint32(13))
+        state ^= np.uint32(state >> np.uint32(17))
+        state ^= np.uint32(state << np.uint32(5))
+        draw = np.int64(state & np.uint32(0x7FFFFFFF))
+        j = i + draw % (n - i)
+        positions[i], positions[j] = positions[j], positions[i]
+    return positions

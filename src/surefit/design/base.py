@@ -1,0 +1,173 @@
+"""The operations on X that solvers and certificates are written on.
+
+Vectors over samples (predictions, residuals, weights) live where X lives; vectors and matrices over features
+come home as numpy arrays. All are float64, whatever the precision of X: a float32 matrix is converted block
+by block, never as a whole. What a subclass must give is its row blocks; the rest follows, and is overridden
+where the storage allows something faster.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._namespace import array_namespace, like, scale_rows, to_numpy
+
+__all__ = ["Array", "Design"]
+
+Array = NDArray[np.float64]
+
+
+class Design(ABC):
+    """A matrix with n rows (samples) and p columns (features).
+
+    Attributes
+    ----------
+    shape : (int, int)
+    dtype : numpy.dtype
+        In which the entries are stored, and in which fitted coefficients are given.
+    centres_first : bool
+        Whether rows are centred before they are multiplied, so that large column means cost no digits.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    centres_first: bool = True
+
+    @abstractmethod
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """(rows, block) pairs, in order; blocks are float64."""
+
+    def vector(self, values: Any) -> Any:
+        """A vector over samples, where X lives."""
+        return np.asarray(values, dtype=np.float64)
+
+    def ones(self) -> Any:
+        """A one per sample: the weights of unweighted data."""
+        return self.vector(np.ones(self.shape[0]))
+
+    def dot(self, w: Array) -> Any:
+        """X @ w."""
+        parts = [block @ like(w, block) for _, block in self.blocks()]
+        return array_namespace(parts[0]).concat(parts)
+
+    def tdot(self, r: Any) -> Array:
+        """X.T @ r."""
+        return self.respond(None, lambda rows, _: r[rows])
+
+    def respond(
+        self,
+        w: Array | None,
+        residual: Callable[[slice, Any], Any],
+        center: Array | None = None,
+    ) -> Array:
+        """(X - center)' r with r = residual(rows, (X - center) w), reading X once."""
+        total: Any = 0.0
+        for rows, block in self._prepared(None, center):
+            z = None if w is None else block @ like(w, block)
+            total = total + block.T @ residual(rows, z)
+        return to_numpy(total)
+
+    def moments(self, Y: Any, s: Any, *, centred: bool) -> tuple[Array, Array, Array, Array]:
+        """(X - m)'S(X - m), (X - m)'S Y, the weighted mean m and the mean of Y, reading X once.
+
+        Rows are centred at the mean of the first block, and the products moved to the mean itself at the
+        end; where the two are far apart that would cancel, and a second reading is made. Without ``centred``
+        both means are 0.
+        """
+        mass = float(s.sum())
+        shift, y_mean = np.zeros(self.shape[1]), np.zeros(Y.shape[1])
+        if centred:
+            y_mean = to_numpy(s @ Y) / mass
+            first = next(block for _, block in self.blocks())
+            shift = to_numpy(first.sum(axis=0)) / first.shape[0]
+        for _ in range(2):
+            gram: Any = 0.0
+            cross: Any = 0.0
+            root = s**0.5
+            for rows, block in self._prepared(s, shift if centred else None):
+                gram = gram + block.T @ block
+                sides = [root[rows, None] * (Y[rows] - like(y_mean, block)), root[rows, None]]
+                cross = cross + block.T @ array_namespace(block).concat(sides, axis=1)
+            gram, cross = to_numpy(gram), to_numpy(cross)
+            if not centred:
+                return gram, cross[:, :-1], shift, y_mean
+            move = cross[:, -1] / mass
+            rounding = np.finfo(np.float64).eps * np.abs(shift)
+            near = 1e-2 * np.diag(gram) / mass + self.shape[0] * rounding**2
+            if (move**2 <= near).all() or not np.isfinite(gram).all():
+                break
+            shift = shift + move
+        gram = gram - mass * np.outer(move, move)
+        balance = mass * y_mean - to_numpy(s @ Y)  # rounding
+        return gram, cross[:, :-1] + np.outer(move, balance), shift + move, y_mean
+
+    def gram(self, weights: Any = None, center: Array | None = None) -> Array:
+        """sum_i weights_i (x_i - center)(x_i - center)'."""
+        total: Any = 0.0
+        for _, block in self._prepared(weights, center):
+            total = total + block.T @ block
+        return to_numpy(total)
+
+    def row_squares(self) -> Any:
+        """sum_j x_ij^2 for each row i."""
+        parts = [(block * block).sum(axis=1) for _, block in self.blocks()]
+        return array_namespace(parts[0]).concat(parts)
+
+    def column_norms(self, weights: Any = None, center: Array | None = None) -> Array:
+        """sqrt(sum_i weights_i (x_ij - center_j)^2) for each column j."""
+        total: Any = 0.0
+        for _, block in self._prepared(weights, center):
+            total = total + (block * block).sum(axis=0)
+        return np.sqrt(to_numpy(total))
+
+    def sample(self, step: int) -> Design:
+        """Every ``step``-th row, in memory."""
+        from .dense import Dense
+
+        kept = [block[(-rows.start) % step :: step] for rows, block in self.blocks()]
+        return Dense(np.concatenate(kept))
+
+    def columns(self, index: Any) -> Array:
+        """The columns ``index`` as a numpy array of shape (n, len(index)), one column after the other."""
+        out = np.empty((self.shape[0], len(index)), order="F")
+        for rows, block in self.blocks():
+            out[rows] = to_numpy(block[:, like(np.asarray(index), block)])
+        return out
+
+    def sum_squares(self, weights: Any = None) -> float:
+        """sum_ij weights_i x_ij^2, the squared Frobenius norm of the weighted matrix."""
+        squares = self.row_squares()
+        return float(squares.sum() if weights is None else squares @ weights)
+
+    def dot_and_mean(self, w: Array, weights: Any) -> tuple[Any, Array]:
+        """X @ w and the weighted mean row, reading X once."""
+        parts = []
+
+        def keep(rows: slice, z: Any) -> Any:
+            parts.append(z)
+            return weights[rows]
+
+        total = self.respond(w, keep)
+        return array_namespace(parts[0]).concat(parts), total / float(weights.sum())
+
+    def home(self) -> Array:
+        """The whole matrix as a numpy array."""
+        return np.concatenate([to_numpy(block) for _, block in self.blocks()])
+
+    def mean(self, weights: Any = None) -> Array:
+        """The (weighted) mean row."""
+        weights = self.ones() if weights is None else weights
+        return self.tdot(weights) / float(weights.sum())
+
+    def _prepared(self, weights: Any, center: Array | None) -> Iterator[tuple[slice, Any]]:
+        """Row blocks less the centre, times the root of the weights."""
+        for rows, block in self.blocks():
+            prepared = block if center is None else block - like(center, block)
+            if weights is not None:
+                prepared = scale_rows(weights[rows] ** 0.5, prepared)
+            yield rows, prepared

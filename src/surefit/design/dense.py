@@ -1,0 +1,112 @@
+"""Dense matrices: numpy arrays, and torch tensors on whatever device holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._namespace import like
+from .base import Array, Design
+
+__all__ = ["Dense", "Torch"]
+
+_BLOCK_BYTES = 1 << 20  # of a row block: it stays in the cache while it is used
+_DEVICE_BYTES = 1 << 28  # the same on a GPU, where a block should fill the machine
+
+
+class Dense(Design):
+    """A numpy array."""
+
+    def __init__(self, X: NDArray[Any]) -> None:
+        self.X = X
+        self.shape = (X.shape[0], X.shape[1])
+        self.dtype = X.dtype
+
+    def dot(self, w: Array) -> Array:
+        if self.X.dtype == np.float64:
+            return self.X @ w
+        out = np.empty((self.shape[0], *w.shape[1:]))
+        for rows, block in self.blocks():
+            out[rows] = block @ w
+        return out
+
+    def tdot(self, r: Array) -> Array:
+        return self.X.T @ r if self.X.dtype == np.float64 else super().tdot(r)
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        n, p = self.shape
+        size = max(1, _BLOCK_BYTES // (8 * max(1, p)))
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            yield rows, np.asarray(self.X[rows], dtype=np.float64)
+
+    def sample(self, step: int) -> Dense:
+        return Dense(np.ascontiguousarray(self.X[::step], dtype=np.float64))
+
+    def columns(self, index: Any) -> Array:
+        return np.asfortranarray(self.X[:, index], dtype=np.float64)
+
+    def column_norms(self, weights: Array | None = None, center: Array | None = None) -> Array:
+        total = np.zeros(self.shape[1])
+        for _, block in self._prepared(weights, center):
+            total += np.einsum("ij,ij->j", block, block)
+        return np.sqrt(total)
+
+    def row_squares(self) -> Array:
+        return np.concatenate([np.einsum("ij,ij->i", block, block) for _, block in self.blocks()])
+
+    def _prepared(self, weights: Array | None, center: Array | None) -> Iterator[tuple[slice, Any]]:
+        """Centred and scaled row blocks; the same buffer each time."""
+        if weights is None and center is None:
+            yield from self.blocks()
+            return
+        root = None if weights is None else np.sqrt(weights)[:, None]
+        buffer = None
+        for rows, block in self.blocks():
+            if buffer is None:
+                buffer = np.empty_like(block)
+            prepared = buffer[: len(block)]
+            if center is None:
+                np.multiply(block, root[rows], out=prepared)  # type: ignore[index]
+            else:
+                np.subtract(block, center, out=prepared)
+                if root is not None:
+                    prepared *= root[rows]
+            yield rows, prepared
+
+
+class Torch(Design):
+    """A torch tensor; vectors over samples stay on its device."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.shape = (int(X.shape[0]), int(X.shape[1]))
+        self.dtype = np.dtype(str(X.dtype).removeprefix("torch."))
+
+    def vector(self, values: Any) -> Any:
+        import torch
+
+        return torch.as_tensor(values, dtype=torch.float64, device=self.X.device)
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        n, p = self.shape
+        budget = _BLOCK_BYTES if self.X.device.type == "cpu" else _DEVICE_BYTES
+        size = max(1, budget // (8 * max(1, p)))
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            yield rows, self.X[rows].double()
+
+    def sample(self, step: int) -> Torch:
+        return Torch(self.X[::step].double())
+
+    def dot(self, w: Array) -> Any:
+        return self.X @ like(w, self.X) if self.dtype == np.float64 else super().dot(w)
+
+    def tdot(self, r: Any) -> Array:
+        if self.dtype != np.float64:
+            return super().tdot(r)
+        product: Array = (self.X.T @ r).cpu().numpy()
+        return product

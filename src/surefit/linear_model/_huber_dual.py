@@ -1,0 +1,368 @@
+r"""The duality gap of Huber's regression with its scale estimated jointly.
+
+    P(w, b, sigma) = sum_i s_i (sigma + sigma H(r_i / sigma)) + alpha ||w||^2,     sigma >= 0,
+    r_i = y_i - x_i'w - b,     H(u) = u^2 for |u| <= eps,  2 eps |u| - eps^2 beyond.
+
+sigma H(r / sigma) is the perspective of H, hence convex in (r, sigma) together (at sigma = 0 it is
+2 eps |r|), and with H*(theta) = theta^2 / 4 on |theta| <= 2 eps it is the largest of the affine functions
+
+    theta r - sigma theta^2 / 4,     |theta| <= 2 eps.
+
+Put these into P and take the least value over each variable by itself. Over b it is finite only if
+sum_i s_i theta_i = 0; over sigma >= 0 only if sum_i s_i (1 - theta_i^2 / 4) >= 0; over w it is
+-||X'(s theta)||^2 / (4 alpha), or, without a penalty, finite only if X'(s theta) = 0. So for every theta with
+
+    |theta_i| <= 2 eps,     sum_i s_i theta_i^2 <= 4 sum_i s_i,     sum_i s_i theta_i = 0  (free b)
+
+    D(theta) = sum_i s_i theta_i y_i - ||X'(s theta)||^2 / (4 alpha)     (alpha = 0:  X'(s theta) = 0)
+
+is at most P at every (w, b, sigma). The gap is evaluated as a sum of terms that are not negative by themselves,
+
+    P - D = sum_i s_i (sigma + sigma H(r_i / sigma) - theta_i r_i) + ||X'(s theta) - 2 alpha w||^2 / (4 alpha),
+
+so that no digits cancel. The candidate is theta = 2 clip(r / sigma, -eps, eps), with b and sigma first settled
+for these predictions; X'(s theta) = 2 alpha w, the balance and the scale constraint are then met by a correction
+of theta on rows well inside the box, a few thousand of them at first, all of them if these do not suffice. The
+last rounding errors are removed by shrinking theta. Nothing here comes from the solver.
+
+References
+----------
+Huber & Ronchetti, Robust Statistics (2009), section 7.7; Owen, "A robust hybrid of lasso and ridge
+regression" (2007); Rockafellar, Convex Analysis (1970), sections 15 and 31.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._namespace import clip, like, to_numpy, where
+from ..design import Design, as_design
+from ..duality import Gap
+from ..losses import Huber
+
+__all__ = ["huber_gap", "huber_null", "huber_value", "least_scale"]
+
+Array = NDArray[np.float64]
+_EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
+_COLUMNS = 3000  # the correction forms a matrix of this size at most
+
+
+def least_scale(y: Any, s: Any) -> float:
+    """The scale below which residuals are rounding errors of y; it stands for sigma = 0."""
+    size = float(s @ abs(y)) / float(s.sum())
+    return max(4.0 * _EPS * size, _TINY)
+
+
+def huber_value(r: Any, epsilon: float, sigma: float) -> Any:
+    """sigma + sigma H(r / sigma) for each sample; 2 eps |r| at sigma = 0."""
+    size = abs(r)
+    if sigma <= 0.0:
+        return 2.0 * epsilon * size
+    near = size <= epsilon * sigma
+    return sigma + where(near, size * (size / sigma), epsilon * (2.0 * size - epsilon * sigma))
+
+
+def huber_null(y: Any, s: Any, epsilon: float, *, fit_intercept: bool) -> float:
+    """The objective at w = 0 with the best intercept and scale, the yardstick of ``tol``."""
+    shift, sigma = _settled(y, s, epsilon, None, free=fit_intercept)
+    return float(s @ huber_value(y - shift, epsilon, sigma))
+
+
+def huber_gap(
+    X: Any,
+    y: Any,
+    coef: NDArray[Any],
+    intercept: float,
+    scale: float,
+    *,
+    epsilon: float,
+    alpha: float,
+    weights: Any,
+    fit_intercept: bool,
+    witness: Any = None,
+    bound: float = 0.0,
+) -> Gap:
+    """The duality gap at (coef, intercept, scale).
+
+    Parameters
+    ----------
+    X : matrix of shape (n, p) or Design
+    y, weights : arrays of shape (n,)
+    coef, intercept, scale : the model
+    epsilon, alpha, fit_intercept : the problem
+    witness : array of shape (n,), optional
+        A dual point to try besides the model's own; not trusted.
+    bound : float
+        A gap up to this needs no tighter dual point.
+    """
+    design = as_design(X)
+    s, y = design.vector(weights), design.vector(y)
+    w, b = coef.astype(np.float64), float(intercept)
+    z = design.dot(w)
+    r = y - z - b
+    problem = _Problem(design, y, s, r, w, epsilon, alpha, fit_intercept, float(s.sum()))
+    values = huber_value(r, epsilon, scale)
+    primal = float(s @ values) + alpha * float(w @ w)
+    shift, sigma = _settled(r, s, epsilon, scale, free=fit_intercept)
+    candidates = [_slopes(r - shift, epsilon, sigma, abs(y) + abs(z) + abs(b))]
+    candidates += _given(witness, r, epsilon)
+    best, gap = _Point(0.0 * r, 0.0 * w, None), primal  # theta = 0: the objective is not negative
+    trivial = True
+    for everything in (False, True):
+        for theta in candidates:
+            for point in _repaired(problem, theta, everything=everything):
+                tried = _gap(problem, point, values)
+                trivial = trivial and not math.isfinite(tried)
+                if tried < gap:
+                    best, gap = point, tried
+        if gap <= bound:
+            break
+    norms = design.column_norms(s) if best.norms is None else best.norms
+    size, spread = abs(best.theta), abs(y) + abs(z) + abs(b)
+    noise = _EPS * norms * math.sqrt(float(s @ size**2))  # what rounding does to X'(s theta)
+    leak = float((np.abs(best.adjoint) if alpha == 0.0 else 2.0 * noise) @ np.abs(w))
+    if alpha > 0.0:
+        leak = min(leak, float(noise @ noise) / (4.0 * alpha))
+    mass = float(s @ (values + size * (abs(r) + spread)))
+    floor = 4.0 * _EPS * (8.0 + math.log2(len(s))) * mass + leak
+    floor += problem.total * least_scale(y, s) + _storage(problem, coef, b, scale, norms)
+    return Gap(primal, primal - gap, gap, floor, best.theta, trivial=trivial)
+
+
+class _Problem(NamedTuple):
+    design: Design
+    y: Any
+    s: Any
+    r: Any
+    w: Array
+    epsilon: float
+    alpha: float
+    free: bool
+    total: float  # sum of the weights
+
+
+class _Point(NamedTuple):
+    theta: Any
+    adjoint: Array  # X'(s theta)
+    norms: Array | None  # sqrt(sum_i s_i x_ij^2), estimated
+
+
+def _gap(problem: _Problem, point: _Point, values: Any) -> float:
+    """P - D at a point that is shrunk into the box and the ball; infinite where X'(s theta) = 0 fails."""
+    s, w, alpha = problem.s, problem.w, problem.alpha
+    largest, square = float(abs(point.theta).max()), float(s @ point.theta**2)
+    t = min(1.0, 2.0 * problem.epsilon / max(largest, _TINY))
+    t = min(t, math.sqrt(4.0 * problem.total / max(square, _TINY)))
+    rest = float(s @ (values - t * point.theta * problem.r))
+    if alpha > 0.0:
+        mismatch = t * point.adjoint - 2.0 * alpha * w
+        return rest + float(mismatch @ mismatch) / (4.0 * alpha)
+    if point.norms is None:
+        return math.inf
+    rounding = np.abs(point.adjoint) <= 1e-11 * math.sqrt(square) * point.norms
+    return rest if bool(rounding.all()) else math.inf
+
+
+def _storage(problem: _Problem, coef: NDArray[Any], b: float, sigma: float, norms: Array) -> float:
+    """What rounding the coefficients to float32 does to the objective; 0 for float64.
+
+    It moves the predictions: to second order where there is curvature, to first order at most.
+    """
+    eps = float(np.finfo(coef.dtype).eps) if coef.dtype.kind == "f" else _EPS
+    if eps <= _EPS:
+        return 0.0
+    moved = eps * math.sqrt(float(norms**2 @ problem.w**2) + problem.total * b * b)
+    return min(
+        2.0 * moved * moved / max(sigma, _TINY),
+        2.0 * problem.epsilon * math.sqrt(problem.total) * moved,
+    )
+
+
+# ------------------------------------------------------------------------ candidates
+
+
+def _slopes(r: Any, epsilon: float, sigma: float, size: Any) -> Any:
+    """2 clip(r / sigma); with sigma at rounding, residuals that are rounding errors of their terms are 0."""
+    rounding = 8.0 * _EPS * size
+    if sigma <= float(rounding.max()):
+        r = where(abs(r) <= rounding, 0.0, r)
+    return 2.0 * clip(r / max(sigma, _TINY), -epsilon, epsilon)
+
+
+def _given(witness: Any, r: Any, epsilon: float) -> list[Any]:
+    with contextlib.suppress(TypeError, ValueError):  # not numbers: no witness
+        given = np.asarray(to_numpy(witness), dtype=np.float64)
+        if given.shape == tuple(r.shape) and bool(np.isfinite(given).all()):
+            return [clip(like(given, r), -2.0 * epsilon, 2.0 * epsilon)]
+    return []
+
+
+def _settled(
+    r: Any, s: Any, epsilon: float, sigma: float | None, *, free: bool
+) -> tuple[float, float]:
+    """The shift and the scale that minimise sum_i s_i (sigma + sigma H((r_i - shift) / sigma)).
+
+    Newton's method on the derivative in the shift, the scale being best for each, kept in its bracket.
+    """
+    total = float(s.sum())
+    shift = float(s @ r) / total if sigma is None and free else 0.0
+    low, high = -math.inf, math.inf
+    for _ in range(100):
+        e = r - shift
+        sigma = _scale_for(e, s, total, epsilon, sigma)
+        if not free:
+            break
+        u = e / max(sigma, _TINY)
+        near = abs(u) <= epsilon
+        clipped = s * clip(u, -epsilon, epsilon)
+        slope = float(clipped.sum())
+        if abs(slope) <= 4.0 * _EPS * float(abs(clipped).sum()):
+            break
+        low, high = (shift, high) if slope > 0 else (low, shift)
+        inner = where(near, s, 0.0)
+        first, second = float(inner @ u), float(clipped @ where(near, u, 0.0))
+        bend = float(inner.sum()) - (first * first / second if second > 0 else 0.0)
+        nearer = shift + sigma * slope / bend if bend > 1e-12 * total else slope * math.inf
+        if not low < nearer < high:
+            ends = [end for end in (low, high) if math.isfinite(end)]
+            reach = float(e.max()) if slope > 0 else float(e.min())  # no minimiser lies beyond
+            nearer = 0.5 * (sum(ends) if len(ends) == 2 else 2.0 * shift + reach)
+        if abs(nearer - shift) <= 2.0 * _EPS * abs(shift) or nearer in (low, high):
+            break
+        shift = nearer
+    return shift, float(sigma or 0.0)
+
+
+def _scale_for(e: Any, s: Any, total: float, epsilon: float, start: float | None) -> float:
+    """The root sigma of sum_i s_i min(e_i^2, eps^2 sigma^2) = sigma^2 sum_i s_i; 0 where there is none.
+
+    In t = sigma^2 the difference is concave and piecewise linear: Newton's method from its right
+    ends there, from the left it arrives on the right after one step.
+    """
+    squares = e * e
+    weighted = s * squares
+    largest = float(weighted.sum()) / total
+    t = largest if start is None else min(start * start, largest)
+    for _ in range(100):
+        far = squares > epsilon * epsilon * t
+        slope = total - epsilon * epsilon * float(where(far, s, 0.0).sum())
+        if slope <= 1e-12 * total:  # left of the top
+            nearer = largest if t < largest else 0.0
+        else:
+            nearer = min(float(where(far, 0.0, weighted).sum()) / slope, largest)
+        if abs(nearer - t) <= 4.0 * _EPS * t:
+            break
+        t = nearer
+    return math.sqrt(t)
+
+
+# ------------------------------------------------------------------------ repairing a candidate
+
+
+def _repaired(problem: _Problem, theta: Any, *, everything: bool) -> list[_Point]:
+    """Dual points near ``theta``: one that is balanced, and one that meets X'(s theta) = 2 alpha w too."""
+    s, p = problem.s, len(problem.w)
+    theta = _balanced(problem, theta)
+    adjoint = problem.design.tdot(s * theta)
+    found = [] if everything else [_Point(theta, adjoint, None)]
+    inside = (abs(theta) < 2.0 * problem.epsilon) & (s > 0)
+    if not everything:
+        deep = (abs(theta) <= problem.epsilon) & (s > 0)
+        inside = deep if int(deep.sum()) > 4 * p else inside
+    if p > _COLUMNS or not bool(inside.any()):
+        return found
+    rows, part = (None, problem.design) if everything else _some_rows(problem.design, inside)
+    all_rows = rows is None
+
+    def near(values: Any) -> Any:
+        return values if all_rows else values[like(rows, values)]
+
+    moved, weights = near(theta), near(where(inside, s, 0.0))
+    correction = _Correction(part, weights, moved, free=problem.free)
+    square, balance = float(s @ theta**2), float(s @ theta)
+    limit = 4.0 * problem.total * (1.0 - _EPS)
+    binding = square > (1.0 - 1e-6) * limit  # otherwise sigma = 0, and the ball is no matter
+    for _ in range(3):  # the ball is met to first order, and rounding needs a second pass anyhow
+        step = correction.step(
+            2.0 * problem.alpha * problem.w - adjoint,
+            -balance if problem.free else None,
+            limit - square if binding else None,
+        )
+        change = weights * step
+        square += float(change @ (2.0 * moved + step))
+        balance += float(change.sum())
+        adjoint = adjoint + part.tdot(change)
+        moved = moved + step
+    if all_rows:
+        theta = moved
+    else:
+        theta = theta + 0.0
+        theta[like(rows, theta)] = moved
+    norms = correction.norms * math.sqrt(problem.total / correction.mass)
+    return [*found, _Point(_balanced(problem, theta), adjoint, norms)]
+
+
+def _balanced(problem: _Problem, theta: Any) -> Any:
+    return Huber().balance(theta, problem.y, problem.s) if problem.free else theta
+
+
+class _Correction:
+    """Changes delta = A k of theta on some rows, A = [X - mean, 1, theta], with A'(s delta) prescribed."""
+
+    def __init__(self, part: Design, weights: Any, theta: Any, *, free: bool) -> None:
+        self.part, self.weights, self.theta = part, weights, theta
+        self.mass = float(weights.sum())
+        self.mean = part.mean(weights) if free else np.zeros(part.shape[1])
+        p, st = len(self.mean), weights * theta
+        self.matrix = np.zeros((p + 2, p + 2))
+        self.matrix[:p, :p] = part.gram(weights, self.mean if free else None)
+        self.matrix[p, p] = self.mass
+        self.matrix[p + 1, p + 1] = float(st @ theta)
+        self.matrix[p, p + 1] = self.matrix[p + 1, p] = float(st.sum())
+        cross = part.tdot(st) - self.mean * float(st.sum())
+        self.matrix[:p, p + 1] = self.matrix[p + 1, :p] = cross
+        squares = np.maximum(np.diag(self.matrix)[:p], 0.0)
+        self.norms = np.sqrt(squares + self.mass * self.mean**2)
+        noise = _EPS * (8.0 + math.sqrt(part.shape[0])) * np.abs(self.mean)
+        self.constant = squares <= self.mass * noise**2  # columns that are 0 once centred
+
+    def step(self, adjoint: Array, balance: float | None, square: float | None) -> Any:
+        """delta with X'(s delta) = adjoint, sum s delta = balance, 2 sum s theta delta = square; None is free."""
+        p = len(adjoint)
+        kept = np.append(~self.constant, [balance is not None, square is not None])
+        kept &= np.diag(self.matrix) > 0.0
+        rhs = np.append(adjoint, [balance or 0.0, 0.5 * (square or 0.0)])
+        rhs[:p] -= self.mean * rhs[p]
+        scale = np.sqrt(np.diag(self.matrix)[kept])
+        values, vectors = np.linalg.eigh(self.matrix[np.ix_(kept, kept)] / scale / scale[:, None])
+        large = values > 1e-14 * len(values) * values.max(initial=0.0)
+        vectors = vectors[:, large]
+        k = np.zeros(p + 2)
+        k[kept] = vectors @ ((vectors.T @ (rhs[kept] / scale)) / values[large]) / scale
+        delta = self.part.dot(k[:p]) + float(k[p] - self.mean @ k[:p]) + float(k[p + 1]) * self.theta
+        return where(self.weights > 0, delta, 0.0)
+
+
+def _some_rows(design: Design, inside: Any) -> tuple[NDArray[np.intp] | None, Design]:
+    """A few thousand of the rows inside, and the part of the design with these; None: all rows."""
+    count = max(4096, 24 * design.shape[1])
+    if design.shape[0] <= 4 * count:
+        return None, design
+    index = np.flatnonzero(to_numpy(inside))
+    X = getattr(design, "X", None)
+    if X is not None:
+        index = index[:: max(1, len(index) // count)]
+        return index, as_design(X[like(index, X)])
+    index, parts = index[:count], []
+    for rows, block in design.blocks():  # on disk: the first ones, so that the rest is not read
+        wanted = index[(index >= rows.start) & (index < rows.stop)] - rows.start
+        parts.append(block[wanted])
+        if rows.stop > index[-1]:
+            break
+    return index, as_design(np.concatenate(parts))

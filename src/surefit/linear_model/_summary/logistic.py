@@ -1,0 +1,282 @@
+r"""Summaries of logistic and softmax regression.
+
+The Fisher information of the likelihood is sum_i s_i p_i (1 - p_i) a_i a_i' for two classes, and for K of them the
+matrix with blocks sum_i s_i p_ik (delta_kl - p_il) a_i a_i'. The maximum-likelihood estimate is asymptotically
+normal around the truth with its inverse as covariance (REG-8). For K classes the softmax does not see a common
+shift of all coefficients of a feature, so the information is taken on the coefficients that sum to 0 over
+the classes, as the model gives them; ``reference`` turns them into comparisons with one class.
+
+* On separable data there is no maximum: some coefficients are infinite, and that is said.
+* A ridge penalty shrinks: with B the penalised information and F the Fisher information, the covariance is
+  B^-1 F B^-1, around an expectation that is not the truth.
+* After an l1 penalty there are no standard errors, for the reasons given in ``gaussian``.
+* Class weights make the objective a weighted likelihood, whose curvature is not the variance of its gradient; only
+  the sandwich is right then (HC0).
+
+References
+----------
+McCullagh & Nelder, Generalized Linear Models (1989), chapters 4 and 5; le Cessie & van Houwelingen,
+"Ridge estimators in logistic regression" (1992); White, "Maximum likelihood estimation of misspecified models"
+(1982).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.special import expit, log_expit, log_softmax
+
+from ..._namespace import to_numpy
+from ...certificate import Status
+from ...inference.information import (
+    Root,
+    centred_rows,
+    factor,
+    intercept_moved,
+    meat,
+    root_of,
+)
+from ...inference.summary import Noise
+from ...penalties import ElasticNet as ElasticNetPenalty
+from ...penalties import NoPenalty
+from ..logistic import LogisticRegression
+from .core import Array, Estimates, Sample, collinearity, describe, sandwich_weights, too_many
+from .gaussian import shrinkage
+
+__all__: list[str] = []
+
+_L1 = (
+    "no standard errors: the l1 penalty chose the non-zero coefficients by looking at y, and ordinary standard "
+    "errors ignore that choice. Refit without a penalty on the chosen features, on rows that were not used to "
+    "choose them."
+)
+
+
+@describe.register
+def _logistic(model: LogisticRegression, sample: Sample) -> Estimates:
+    codes, s = _labels(model, sample)
+    w, b = _dense(model.coef_), np.asarray(model.intercept_, dtype=np.float64)
+    z = to_numpy(sample.design.dot(w.T)) + b
+    stacked = np.column_stack([b, w]) if model.fit_intercept else w
+    estimates = _start(model, sample, codes, z, stacked)
+    l1, l2 = _penalty(model)
+    if l1 > 0:
+        if sample.covariance != "auto":
+            raise ValueError(f"covariance={sample.covariance!r} cannot be computed here: {_L1}")
+        estimates.notes.append(_L1)
+        features = w if len(w) == 1 else w - np.median(w, axis=0)
+        estimates.df_model = float(np.count_nonzero(features) + len(b) * model.fit_intercept)
+        return estimates
+    infinite = _separated(model, sample) if l2 == 0 else None
+    k = stacked.shape[1]
+    why_not = infinite or too_many(k * max(1, len(model.classes_) - 1))
+    if why_not is not None:
+        estimates.notes.append(why_not)
+        return estimates
+    kinds = ("fisher", "HC0", "HC1") if model.class_weight is None else ("HC0", "HC1")
+    kind = sample.choose(*kinds, model=model)
+    solve = _binary if len(model.classes_) == 2 else _softmax
+    solve(model, sample, estimates, codes, s, z, l2, kind)
+    if model.class_weight is not None:
+        estimates.notes.append(
+            "class weights: the objective is not the likelihood of these data, so there is no AIC or BIC and the "
+            "standard errors come from the sandwich; the intercept estimates that of re-weighted classes."
+        )
+    estimates.df_resid = sample.n - np.asarray(estimates.df_model)
+    names = {
+        "fisher": "Fisher information",
+        "HC0": "HC0 sandwich (right also where the model is not)",
+        "HC1": "HC1 sandwich (right also where the model is not)",
+    }
+    shrunk = "" if estimates.tested else " and the penalty"
+    estimates.method = f"{names[kind]}{shrunk}, normal distribution (for many samples)"
+    return estimates
+
+
+def _dense(coef: Any) -> Array:
+    """The coefficients, also after ``sparsify``."""
+    return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
+
+
+def _labels(model: LogisticRegression, sample: Sample) -> tuple[Array, Array]:
+    """Class numbers, and the weights of the log-likelihood in the objective (without C)."""
+    _, codes, s = model._problem(sample.y, sample.sample_weight)
+    codes, s = to_numpy(codes).astype(np.float64), to_numpy(s).astype(np.float64)
+    if len(model.classes_) == 2:
+        codes = (codes + 1.0) / 2.0
+    return codes, s if isinstance(model._penalty(), NoPenalty) else s / float(model.C)
+
+
+def _penalty(model: LogisticRegression) -> tuple[float, float]:
+    """l1 and l2 weights relative to the log-likelihood."""
+    penalty = model._penalty()
+    if not isinstance(penalty, ElasticNetPenalty):
+        return 0.0, 0.0
+    return penalty.l1 / float(model.C), penalty.l2 / float(model.C)
+
+
+def _start(
+    model: LogisticRegression, sample: Sample, codes: Array, z: Array, stacked: Array
+) -> Estimates:
+    """What follows from the predictions: likelihood, McFadden's R^2."""
+    binary = len(model.classes_) == 2
+    classes = [str(label) for label in model.classes_]
+    if binary:
+        own = log_expit(np.where(codes > 0, z[:, 0], -z[:, 0]))
+        sign = -1.0 if _reference(model, sample) == 1 else 1.0
+        stacked = sign * stacked
+        response = "log-odds of {1} against {0}".format(*classes[:: int(sign)])
+    else:
+        own = log_softmax(z, axis=1)[np.arange(len(z)), codes.astype(np.intp)]
+        base = _reference(model, sample)
+        response = "log-probability of a class, relative to the mean over the classes"
+        if base is not None:
+            response = f"log-odds of a class against {classes[base]}"
+            stacked = np.delete(stacked - stacked[base], base, axis=0)
+            classes.pop(base)
+    mass = np.bincount(codes.astype(np.intp), sample.s, minlength=len(model.classes_))
+    present = mass[mass > 0]
+    null = float(present @ np.log(present / mass.sum()))
+    likelihood = float(sample.s @ own)
+    free = model.class_weight is None
+    return Estimates(
+        coef=stacked,
+        response=response,
+        outputs=() if binary else tuple(classes),
+        noise=Noise("Bernoulli" if binary else "categorical"),
+        log_likelihood=likelihood if free else math.nan,
+        r2=1.0 - likelihood / null if null < 0 and free else math.nan,
+        r2_kind="McFadden's pseudo-R²",
+    )
+
+
+def _reference(model: LogisticRegression, sample: Sample) -> int | None:
+    if sample.reference is None:
+        return None
+    found = np.flatnonzero(model.classes_ == sample.reference)
+    if not len(found):
+        raise ValueError(
+            f"reference={sample.reference!r} is not a class of the model: use one of "
+            f"{model.classes_.tolist()}."
+        )
+    return int(found[0])
+
+
+def _separated(model: LogisticRegression, sample: Sample) -> str | None:
+    """Why the maximum-likelihood estimate does not exist, or None when it does."""
+    claims = model._certify(sample.X, sample.y, sample.sample_weight, full=True)
+    claim = next(claim for claim in claims if claim.name == "finite optimum")
+    if claim.status is Status.HOLDS:
+        return None
+    return (
+        f"infinite: {claim.statement}. The values shown are where the fit stopped; there are no standard "
+        "errors. Use a penalty (a finite C)."
+    )
+
+
+def _binary(
+    model: LogisticRegression,
+    sample: Sample,
+    estimates: Estimates,
+    codes: Array,
+    s: Array,
+    z: Array,
+    l2: float,
+    kind: str,
+) -> None:
+    p = expit(z[:, 0])
+    free = model.fit_intercept
+    scaling = model._intercept_scaling()
+    offset_penalty = 0.0 if scaling is None else l2 / scaling**2
+    root = factor(
+        sample.design, s * p * expit(-z[:, 0]), fit_intercept=free, penalty=l2, intercept_penalty=offset_penalty
+    )
+    middle = np.eye(root.rank)
+    if l2 > 0:
+        middle = meat(sample.design, root, s * p * expit(-z[:, 0]), fit_intercept=free)
+    estimates.df_model = float(np.trace(middle))
+    if kind != "fisher":
+        omega = sandwich_weights(kind, sample, s * (codes - p), root, free)
+        middle = meat(sample.design, root, omega, fit_intercept=free)
+    estimates.covariance = (root.outer @ middle @ root.outer.T)[None]
+    estimates.fisher = root.gram[None]
+    estimates.identified, estimates.condition = root.identified, root.condition
+    if l2 > 0:
+        penalty = np.r_[[offset_penalty] * bool(free), np.full(len(sample.names), l2)]
+        bias = root.outer @ (root.outer.T @ (penalty * estimates.coef[0]))
+        shrinkage(estimates, bias[None], len(penalty))
+    else:
+        estimates.notes += collinearity(root, sample.parameters(free))
+
+
+def _softmax(
+    model: LogisticRegression,
+    sample: Sample,
+    estimates: Estimates,
+    codes: Array,
+    s: Array,
+    z: Array,
+    l2: float,
+    kind: str,
+) -> None:
+    free, classes = model.fit_intercept, len(model.classes_)
+    P = np.exp(log_softmax(z, axis=1))
+    center = sample.design.mean(sample.design.vector(s)) if free else np.zeros(len(sample.names))
+    move = intercept_moved(center, fit_intercept=free)
+    k = len(move)
+    Q = scipy.linalg.helmert(classes).T  # (K, K - 1), orthonormal, each column sums to 0
+    full = np.zeros((classes, k, classes, k))
+    for rows, A in centred_rows(sample.design, center, free):
+        weighted = np.sqrt(s[rows])[:, None, None] * P[rows][:, :, None] * A[:, None, :]
+        U = weighted.reshape(len(A), -1)
+        full -= (U.T @ U).reshape(full.shape)
+        for c in range(classes):
+            full[c, :, c, :] += (A * (s[rows] * P[rows, c])[:, None]).T @ A
+    inner = np.einsum("ca,cidj,db->aibj", Q, full, Q, optimize=True)
+    fisher = inner.reshape((classes - 1) * k, -1)
+    ridge = np.tile(np.r_[[0.0] * bool(free), np.full(len(sample.names), l2)], classes - 1)
+    base = _reference(model, sample)
+    contrast = Q if base is None else np.delete(Q - Q[base], base, axis=0)
+    outputs = len(contrast)
+    root = root_of(fisher + np.diag(ridge), np.kron(contrast, move), center)
+    middle = np.eye(root.rank)
+    if l2 > 0:
+        middle = root.inner.T @ fisher @ root.inner
+    estimates.df_model = float(np.trace(middle))
+    if kind != "fisher":
+        middle = _softmax_meat(sample, root, Q, codes, s, P, free)
+        middle *= 1.0 if kind == "HC0" else sample.n / (sample.n - root.rank)
+    L = root.outer.reshape(outputs, k, root.rank)
+    estimates.covariance = np.einsum("tir,rs,tjs->tij", L, middle, L, optimize=True)
+    back = intercept_moved(-center, fit_intercept=free)
+    own = np.stack([back.T @ full[c, :, c, :] @ back for c in range(classes)])
+    estimates.fisher = own if base is None else np.delete(own, base, axis=0)
+    estimates.condition = root.condition
+    estimates.identified = root.identified.reshape(outputs, k).all(axis=0)
+    if l2 > 0:
+        padded = np.zeros((classes, k))
+        padded[:, -len(sample.names) :] = l2 * _dense(model.coef_)
+        bias = root.outer @ (root.inner.T @ (Q.T @ padded).ravel())
+        shrinkage(estimates, bias.reshape(outputs, k), len(fisher))
+    elif not estimates.identified.all():
+        shared = dataclasses.replace(root, identified=estimates.identified)
+        estimates.notes += collinearity(shared, sample.parameters(free))
+
+
+def _softmax_meat(
+    sample: Sample, root: Root, Q: Array, codes: Array, s: Array, P: Array, free: bool
+) -> Array:
+    """sum_i of the squared scores of the rows, in the coordinates of the root."""
+    total = np.zeros((root.rank, root.rank))
+    share = np.divide(s**2, sample.copies, out=np.zeros_like(s), where=sample.copies > 0)
+    for rows, A in centred_rows(sample.design, root.center, free):
+        gap = P[rows].copy()
+        gap[np.arange(len(gap)), codes[rows].astype(np.intp)] -= 1.0
+        scores = ((gap @ Q)[:, :, None] * A[:, None, :]).reshape(len(A), -1) @ root.inner
+        total += (scores * share[rows, None]).T @ scores
+    return total

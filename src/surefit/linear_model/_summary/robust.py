@@ -1,0 +1,248 @@
+r"""Summaries of the robust regressions: M-estimates (Huber, Tukey) and quantiles.
+
+An M-estimate solves sum_i s_i psi(e_i / sigma) a_i = P w. If the noise is the same for all rows and symmetric, its
+covariance is sigma^2 E[psi^2] / E[psi']^2 (A'A)^-1 for many samples; Huber's H1 adds a correction of order k / n. If
+the noise differs from row to row, the sandwich with B = sum_i s_i psi'_i a_i a_i' and M = sum_i s_i^2 psi_i^2 a_i a_i'
+(times sigma^2) is right. The scale is estimated too, but for symmetric noise that does not matter to first
+order.
+
+A quantile is pinned down by the density f_i(0) of the noise at it, not by a variance: B = sum_i s_i f_i(0) a_i a_i',
+M = tau (1 - tau) sum_i s_i^2 a_i a_i'. Three estimates of the density: *kernel* (Powell) counts residuals near zero row by
+row, so that it may differ between rows; *iid* uses one number for all rows; *fisher* takes the noise to be
+(asymmetric) Laplace, for which the quantile is the maximum-likelihood estimate, b = mean pinball loss (for the
+median: mean |e|, REG-9) and the Fisher information tau (1 - tau) A'A / b^2.
+
+References
+----------
+Huber, "Robust regression: asymptotics, conjectures and Monte Carlo" (1973); Powell, "Estimation of monotonic
+regression models under quantile restrictions" (1991); Koenker, Quantile Regression (2005), section 3.4;
+Hall & Sheather, "On the distribution of a studentized quantile" (1988).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..._namespace import to_numpy
+from ...inference.information import Root, factor, meat
+from ...inference.summary import Noise
+from .core import Array, Estimates, Sample, collinearity, sandwich_weights, too_many
+from .gaussian import shrinkage
+
+__all__ = ["hall_sheather", "m_estimate", "quantile_estimate"]
+
+_L1 = (
+    "no standard errors: the l1 penalty chose the non-zero coefficients by looking at y, and ordinary standard "
+    "errors ignore that choice. Refit with alpha=0 and the chosen features on rows that were not used to choose "
+    "them."
+)
+
+
+def m_estimate(
+    model: Any,
+    sample: Sample,
+    psi: Callable[[Array], Array],
+    psi_slope: Callable[[Array], Array],
+    scale: float,
+    penalty: float = 0.0,
+    *,
+    convex: bool = True,
+) -> Estimates:
+    """An M-estimate with its scale; ``penalty`` is P of the equation above, times the identity.
+
+    ``convex`` says that psi never falls: only then is the row-by-row bread a sum of squares.
+    """
+    w, b, stacked = _public(model)
+    e = sample.targets()[:, 0] - to_numpy(sample.design.dot(w)) - b
+    estimates = Estimates(
+        coef=stacked,
+        response="centre of the target",
+        noise=Noise("unspecified", scale, math.nan, math.nan),
+    )
+    why_not = too_many(stacked.shape[1])
+    if not scale > 0:
+        why_not = "an exact fit: the scale of the residuals is 0, and there are no standard errors."
+    if why_not is not None:
+        estimates.notes.append(why_not)
+        return estimates
+    same = bool(np.array_equal(sample.s, sample.copies))
+    kinds = ("H1",) * same + ("HC0", "HC1") * convex
+    if not kinds:
+        estimates.notes.append(
+            "no standard errors: with precision weights the noise differs from row to row, which this loss has "
+            "no sandwich for."
+        )
+        return estimates
+    kind = sample.choose(*kinds, model=model)
+    u, free = e / scale, model.fit_intercept
+    slope, push = psi_slope(u), psi(u)
+    mean_slope = float(sample.copies @ slope) / sample.n
+    pull = penalty * scale / (mean_slope if kind == "H1" else 1.0)
+    if kind == "H1":
+        root = factor(sample.design, sample.s, fit_intercept=free, penalty=pull)
+        middle = np.eye(root.rank)
+        if penalty > 0:
+            middle = meat(sample.design, root, sample.s, fit_intercept=free)
+        left = sample.n - float(np.trace(middle))
+        spread = float(sample.copies @ (slope - mean_slope) ** 2) / sample.n
+        correction = 1.0 + float(np.trace(middle)) / sample.n * spread / mean_slope**2
+        size = float(sample.copies @ push**2) / left * (correction * scale / mean_slope) ** 2
+        estimates.df_model = float(np.trace(middle))
+        middle = size * middle
+        words = "M-estimate, noise the same for all rows and symmetric (Huber's H1)"
+    else:
+        v = sample.s * slope
+        root = factor(sample.design, v, fit_intercept=free, penalty=pull)
+        used = meat(sample.design, root, v, fit_intercept=free)
+        estimates.df_model = float(np.trace(used))
+        omega = sandwich_weights(kind, sample, scale * sample.s * push, root, free)
+        middle = meat(sample.design, root, omega, fit_intercept=free)
+        words = f"M-estimate, {kind} sandwich (the noise may differ from row to row)"
+    _finish(model, sample, estimates, root, middle, pull, math.inf)
+    estimates.df_resid = sample.n - estimates.df_model
+    estimates.method = f"{words}, normal distribution (for many samples)"
+    return estimates
+
+
+def quantile_estimate(model: Any, sample: Sample, tau: float, alpha: float) -> Estimates:
+    """Linear quantile regression; ``alpha`` is the weight of its l1 penalty."""
+    w, b, stacked = _public(model)
+    y = sample.targets()[:, 0]
+    e = y - to_numpy(sample.design.dot(w)) - b
+    used = sample.s > 0
+    each = np.divide(sample.s, sample.copies, out=np.zeros_like(sample.s), where=used)
+    loss = float(sample.s @ _pinball(e, tau))
+    size = loss / sample.n  # b of the asymmetric Laplace density
+    with np.errstate(divide="ignore"):
+        density = math.log(tau * (1.0 - tau)) - np.log(size)
+    null = float(sample.s @ _pinball(y - _weighted_quantile(y, sample.s, tau), tau))
+    median = tau == 0.5
+    spread = (1.0 - 2.0 * tau + 2.0 * tau**2) / (tau * (1.0 - tau)) ** 2
+    estimates = Estimates(
+        coef=stacked,
+        response="median of the target" if median else f"{tau:g}-quantile of the target",
+        noise=Noise(
+            "Laplace" if median else "asymmetric Laplace", (2.0 if median else 1.0) * size,
+            spread * size**2, spread * size**2,
+        ),
+        log_likelihood=sample.n * (density - 1.0) + float(sample.copies[used] @ np.log(each[used])),
+        r2=1.0 - loss / null if null > 0 else math.nan,
+        r2_kind="Koenker and Machado's R¹",
+    )  # fmt: skip
+    if alpha > 0:
+        if sample.covariance != "auto":
+            raise ValueError(f"covariance={sample.covariance!r} cannot be computed here: {_L1}")
+        estimates.notes.append(_L1)
+        estimates.df_model = float(np.count_nonzero(w) + bool(model.fit_intercept))
+        estimates.df_resid = sample.n - estimates.df_model
+        return estimates
+    why_not = too_many(stacked.shape[1])
+    if why_not is not None:
+        estimates.notes.append(why_not)
+        return estimates
+    kind = sample.choose("kernel", "iid", "fisher", model=model)
+    squares = sample.s * each
+    plain = factor(sample.design, squares, fit_intercept=model.fit_intercept)
+    estimates.df_model, left = float(plain.rank), sample.n - plain.rank
+    estimates.df_resid = left
+    estimates.fisher = (tau * (1.0 - tau) / size**2 * plain.gram)[None] if size > 0 else None
+    scaled = e if kind == "kernel" else each * e
+    width = _bandwidth(scaled[used], sample.copies[used], sample.n, tau)
+    if left <= 0 or (kind != "fisher" and not width > 0) or not size > 0:
+        estimates.notes.append(
+            "no standard errors: too many of the residuals are 0, so that the density of the noise there "
+            "cannot be estimated."
+        )
+        return estimates
+    root, middle = plain, np.eye(plain.rank)
+    if kind == "fisher":
+        middle *= size**2 / (tau * (1.0 - tau))
+        words = "Fisher information of Laplace noise"
+    elif kind == "iid":
+        height = float(sample.copies @ _epanechnikov(scaled / width)) / (sample.n * width)
+        middle *= tau * (1.0 - tau) / height**2
+        words = "density of the noise at the quantile by a kernel, the same for all rows"
+    else:
+        near = sample.s * _epanechnikov(e / width) / width
+        root = factor(sample.design, near, fit_intercept=model.fit_intercept)
+        omega = tau * (1.0 - tau) * squares
+        middle = meat(sample.design, root, omega, fit_intercept=model.fit_intercept)
+        words = "Powell's kernel sandwich (the noise may differ from row to row)"
+        if root.rank < plain.rank:
+            estimates.notes.append(
+                f"only {int(np.count_nonzero(near))} residuals are within the bandwidth {width:.3g} of 0: too few "
+                "for the kernel sandwich. Use covariance='iid'."
+            )
+    _finish(model, sample, estimates, root, middle, 0.0, left)
+    estimates.method = f"{words}, Student's t with {left:.6g} degrees of freedom"
+    return estimates
+
+
+def _public(model: Any) -> tuple[Array, float, Array]:
+    """Coefficients, intercept, and both as one row."""
+    w = np.asarray(model.coef_, dtype=np.float64).ravel()
+    b = float(np.ravel(model.intercept_)[0])
+    return w, b, np.append(b, w)[None] if model.fit_intercept else w[None]
+
+
+def _finish(
+    model: Any,
+    sample: Sample,
+    estimates: Estimates,
+    root: Root,
+    middle: Array,
+    penalty: float,
+    df: float,
+) -> None:
+    """The covariance, and what the factorisation says about it."""
+    estimates.covariance = (root.outer @ middle @ root.outer.T)[None]
+    estimates.identified, estimates.condition, estimates.df = root.identified, root.condition, df
+    if penalty > 0:
+        pull = np.r_[[0.0] * bool(model.fit_intercept), np.full(len(sample.names), penalty)]
+        bias = root.outer @ (root.outer.T @ (pull * estimates.coef[0]))
+        shrinkage(estimates, bias[None], len(pull))
+    else:
+        estimates.notes += collinearity(root, sample.parameters(model.fit_intercept))
+
+
+def hall_sheather(n: float, tau: float, level: float = 0.95) -> float:
+    """The bandwidth, in probability, for a studentised quantile; kept inside (0, 1) around tau.
+
+    Examples
+    --------
+    >>> round(hall_sheather(1000, 0.5), 4)
+    0.0971
+    """
+    z = float(ndtri(tau))
+    height = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    width = (1.5 * height**2 / (2.0 * z * z + 1.0) / n) ** (1 / 3)
+    width *= float(ndtri(0.5 + level / 2.0)) ** (2 / 3)
+    return float(min(width, 0.5 * min(tau, 1.0 - tau)))
+
+
+def _bandwidth(e: Array, copies: Array, n: float, tau: float) -> float:
+    """In the units of the residuals: a robust scale times the normal quantiles that far apart."""
+    sample = np.repeat(e, copies.astype(np.intp))
+    low, high = np.quantile(sample, [0.25, 0.75])
+    h = hall_sheather(n, tau)
+    return float(min(sample.std(), (high - low) / 1.34) * (ndtri(tau + h) - ndtri(tau - h)))
+
+
+def _epanechnikov(u: Array) -> Array:
+    return 0.75 * np.maximum(1.0 - u * u, 0.0)
+
+
+def _pinball(e: Array, tau: float) -> Array:
+    return np.where(e > 0, tau * e, (tau - 1.0) * e)
+
+
+def _weighted_quantile(y: Array, s: Array, tau: float) -> float:
+    """A minimiser of sum_i s_i pinball(y_i - c)."""
+    order = np.argsort(y)
+    mass = np.cumsum(s[order])
+    return float(y[order][np.searchsorted(mass, tau * mass[-1] * (1.0 - 1e-12))])

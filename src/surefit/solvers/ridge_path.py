@@ -1,0 +1,390 @@
+r"""Ridge regression for many penalties at once: leave-one-out by its identity, folds by downdating.
+
+    min_{w, b}  sum_i s_i (y_i - x_i'w - b)^2 + alpha ||w||^2     for every alpha of a grid
+
+Let A and b be the centred rows and targets, times sqrt(s_i). One factorisation serves all alphas.
+
+*Leave-one-out.* Without row i, the model errs on row i by e_i / (1 - h_i), where e_i is its residual in the
+full fit and h_i the leverage, h = diag(A (A'A + alpha I)^-1 A') + s / sum(s) (Allen 1974). With many rows,
+h comes from the eigenvectors of A'A, block by block. With few, 1 - h_i cancels, for an interpolating model
+to nothing; there e_i / (1 - h_i) = c_i / d_i with (A A' + alpha I) c = b and d the diagonal of that inverse,
+on the complement of sqrt(s), which a reflection takes out exactly.
+
+*Folds.* The sums that make the normal equations of a fold's training rows are those of all rows less those
+of its test rows: all folds together cost one pass over the data instead of one each, and each fold one
+eigendecomposition instead of a factorisation for each alpha. What the subtraction may have cost is
+estimated; where it shows, the solution is refined on the training rows, or computed from their singular
+value decomposition.
+
+References
+----------
+Allen, "The relationship between variable selection and data augmentation" (1974); Golub, Heath & Wahba,
+"Generalized cross-validation" (1979); Rifkin & Lippert, "Notes on regularized least squares" (2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._namespace import like, to_numpy
+from ..design import Design, as_design
+from .direct import ridge
+
+__all__ = ["fold_paths", "leave_one_out"]
+
+Array = NDArray[np.float64]
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+_EPS = float(np.finfo(np.float64).eps)
+_TRUST = 1e-8  # smallest over largest eigenvalue below which a Gram matrix is not trusted
+_DENSE_ENTRIES = 1 << 27  # a sparse matrix with fewer entries than this (1 GiB) may be made dense
+_LEVER = 1e-6  # 1 - h below which a row's error comes from a fit without it,
+_LEVER_WORK = 2e10  # as long as all such fits take about as many multiplications as this
+_EXACT, _REFINE = 1e-12, 1e-6  # estimated errors up to which a fold is left alone, or refined
+
+
+# ------------------------------------------------------------------------ leave-one-out
+
+
+def leave_one_out(
+    X: Design, Y: Array, s: Array, alphas: Array, *, fit_intercept: bool, svd: bool = False
+) -> Array:
+    """The errors y_i - prediction of the model fitted without row i, of shape (n, T, n_alphas).
+
+    Parameters
+    ----------
+    X : Design of shape (n, p)
+    Y : array of shape (n, T)
+    s : array of shape (n,)
+        Positive weights.
+    alphas : array of positive penalties
+    fit_intercept : bool
+    svd : bool
+        Use the singular value decomposition in any case.
+    """
+    n, p = X.shape
+    mean, y_mean = _means(X, Y, s, fit_intercept)
+    R = Y - y_mean
+    if n > 2 * p and not svd:
+        eigen = _eigen_columns(X, R, s, mean, float(alphas.min()))
+        if eigen is not None:
+            return _tall(X, Y, s, alphas, eigen, fit_intercept)
+    unit = np.sqrt(s / s.sum()) if fit_intercept else None
+    B = np.sqrt(s)[:, None] * R
+    if n > 2 * p:
+        if n * p > _DENSE_ENTRIES and not X.centres_first:
+            return _tall(X, Y, s, alphas, _eigen(X, R, s, mean), fit_intercept)
+        U, d, _ = np.linalg.svd(_weighted(X, s, mean), full_matrices=False)
+        shrink = d[:, None] ** 2 / (d[:, None] ** 2 + alphas)
+        rest = 1.0 - (U * U) @ shrink - (0.0 if unit is None else (unit**2)[:, None])
+        fitted = np.einsum("ik,kt,ka->ita", U, U.T @ B, shrink, optimize=True)
+        errors = (B[:, :, None] - fitted) / np.sqrt(s)[:, None, None]
+        return _lifted(X, Y, s, alphas, errors, rest, fit_intercept)
+    lam, Q = _eigen_rows(X, s, mean, unit, float(alphas.min()), svd=svd)
+    shrink = 1.0 / (lam[:, None] + alphas)  # (k, n_alphas)
+    c = np.einsum("ik,kt,ka->ita", Q, Q.T @ B, shrink, optimize=True)
+    d_inverse = (Q * Q) @ shrink
+    return c / d_inverse[:, None, :] / np.sqrt(s)[:, None, None]
+
+
+class _Eigen(NamedTuple):
+    """A'A = V diag(lam) V', the means taken out, and V'A'b."""
+
+    lam: Array
+    V: Array
+    mean: Array
+    projected: Array
+
+
+def _eigen(X: Design, R: Array, s: Array, mean: Array) -> _Eigen:
+    center = mean if mean.any() else None
+    lam, V = np.linalg.eigh(X.gram(X.vector(s), center))
+    weighted = s[:, None] * R
+    right = X.tdot(X.vector(weighted)) - np.outer(mean, weighted.sum(axis=0))
+    return _Eigen(np.maximum(lam, 0.0), V, mean, V.T @ right)
+
+
+def _eigen_columns(X: Design, R: Array, s: Array, mean: Array, alpha: float) -> _Eigen | None:
+    """The eigenvectors of A'A; None where squaring the condition number would cost digits."""
+    eigen = _eigen(X, R, s, mean)
+    lam = eigen.lam
+    if lam[0] + alpha < _TRUST * (lam[-1] + alpha):
+        return None
+    if not X.centres_first:  # centred after the products, where large means cancel
+        spread = np.einsum("jk,k->j", eigen.V**2, lam)
+        if (spread < 1e-8 * mean**2 * s.sum()).any():
+            return None
+    return eigen
+
+
+def _tall(
+    X: Design, Y: Array, s: Array, alphas: Array, eigen: _Eigen, fit_intercept: bool
+) -> Array:
+    """e_i / (1 - h_i), block by block."""
+    _, V, mean, projected = eigen
+    n, T, count = len(Y), Y.shape[1], len(alphas)
+    shrink = 1.0 / (eigen.lam[:, None] + alphas)
+    slopes = (projected[:, :, None] * shrink[:, None, :]).reshape(len(V), -1)
+    errors, rest = np.empty((n, T, count)), np.empty((n, count))
+    own = s / s.sum() if fit_intercept else np.zeros(n)
+    y_mean = s @ Y / s.sum() if fit_intercept else np.zeros(T)
+    for rows, block in _row_blocks(X):
+        Z = to_numpy(block @ like(V, block)) - mean @ V
+        rest[rows] = 1.0 - own[rows, None] - s[rows, None] * ((Z * Z) @ shrink)
+        fitted = (Z @ slopes).reshape(len(Z), T, count)
+        errors[rows] = (Y[rows] - y_mean)[:, :, None] - fitted
+    return _lifted(X, Y, s, alphas, errors, rest, fit_intercept)
+
+
+def _lifted(
+    X: Design,
+    Y: Array,
+    s: Array,
+    alphas: Array,
+    errors: Array,
+    rest: Array,
+    fit_intercept: bool,
+) -> Array:
+    """errors / rest; where rest = 1 - h has lost its digits, from a fit without that row."""
+    n, p = X.shape
+    levers = np.flatnonzero(rest.min(axis=1) < _LEVER)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors /= rest[:, None, :]
+    if len(levers) * len(alphas) * n * p**2 <= _LEVER_WORK:
+        for i in levers:
+            errors[i] = _without(X, Y, s, alphas, int(i), fit_intercept)
+    return errors
+
+
+def _without(X: Design, Y: Array, s: Array, alphas: Array, i: int, fit_intercept: bool) -> Array:
+    """The errors on row i of the models fitted without it, (T, n_alphas)."""
+    without = s.copy()
+    without[i] = 0.0
+    row = X.tdot(X.vector((np.arange(len(s)) == i).astype(np.float64)))
+    out = np.empty((Y.shape[1], len(alphas)))
+    for k, a in enumerate(alphas):
+        penalty = np.full(Y.shape[1], a)
+        coef, intercept, *_ = ridge(X, Y, without, penalty, fit_intercept=fit_intercept)
+        out[:, k] = Y[i] - row @ coef - (intercept if fit_intercept else 0.0)
+    return out
+
+
+def _eigen_rows(
+    X: Design, s: Array, mean: Array, unit: Array | None, alpha: float, *, svd: bool
+) -> tuple[Array, Array]:
+    """A A' = Q diag(lam) Q' on the complement of ``unit``, where A A' is 0 and nothing should be seen."""
+    n, p = X.shape
+    if not svd:
+        A = _weighted(X, s, mean) if X.centres_first or n * p <= _DENSE_ENTRIES else None
+        K = _row_products(X, s, mean) if A is None else A @ A.T
+        if unit is not None:
+            K = _reflected(_reflected(K, unit).T, unit)[1:, 1:]
+        lam, Q = np.linalg.eigh(K)
+        if A is None or lam[0] + alpha >= _TRUST * (lam[-1] + alpha):
+            return np.maximum(lam, 0.0), _restored(Q, unit)
+    A = _weighted(X, s, mean)
+    if unit is not None:
+        A = _reflected(A, unit)[1:]
+    Q, d, _ = np.linalg.svd(A, full_matrices=len(A) > p)  # all of the rows' space
+    lam = np.zeros(len(Q))
+    lam[: len(d)] = d**2
+    return lam, _restored(Q, unit)
+
+
+def _reflected(M: Array, unit: Array) -> Array:
+    """P M with the reflection P = I - 2 v v' / v'v that takes ``unit`` to the first axis."""
+    v = unit.copy()
+    v[0] += np.copysign(1.0, v[0])
+    return M - np.outer(v, (2.0 / (v @ v)) * (v @ M))
+
+
+def _restored(Q: Array, unit: Array | None) -> Array:
+    """The eigenvectors in the original coordinates."""
+    if unit is None:
+        return Q
+    return _reflected(np.vstack([np.zeros((1, Q.shape[1])), Q]), unit)
+
+
+# ------------------------------------------------------------------------ folds
+
+
+class _Sums(NamedTuple):
+    """What the normal equations of some rows are made of; X and Y relative to a common centre."""
+
+    gram: Array
+    right: Array
+    x: Array
+    y: Array
+    mass: float
+
+    def __add__(self, other: Any) -> Any:
+        return _Sums(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def __sub__(self, other: Any) -> Any:
+        return _Sums(*(a - b for a, b in zip(self, other, strict=True)))
+
+
+def fold_paths(
+    X: Any, Y: Array, s: Array, folds: list[Fold], alphas: Array, *, fit_intercept: bool
+) -> Iterator[tuple[Array, Array]]:
+    """For each fold, coefficients (n_alphas, p, T) and intercepts (n_alphas, T) on its training rows.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    Y : array of shape (n, T)
+    s : array of shape (n,)
+        Weights; rows of weight 0 are as good as absent.
+    folds : list of (train, test) row numbers
+    alphas : array of non-negative penalties
+    fit_intercept : bool
+    """
+    n, p = X.shape
+    X = X.tocsr() if hasattr(X, "tocsr") else X
+    design = as_design(X)
+    fewest = min((len(train) for train, _ in folds), default=0)
+    if p > fewest or not (alphas > 0).all() or (not design.centres_first and p > 5000):
+        for train, _ in folds:
+            yield _direct(X[train], Y[train], s[train], alphas, fit_intercept)
+        return
+    center, y_center = _means(design, Y, s, fit_intercept)
+    tests = [_sums(X[test], Y[test], s[test], center, y_center) for _, test in folds]
+    tested = np.concatenate([test for _, test in folds])
+    if len(tested) == n and np.array_equal(np.sort(tested), np.arange(n)):
+        total = sum(tests[1:], start=tests[0])
+    else:
+        total = _sums(X, Y, s, center, y_center)
+    for (train, test), held in zip(folds, tests, strict=True):
+        rest = len(train) + len(test) == n and len(np.intersect1d(train, test)) == 0
+        rest = rest and 2 * len(train) >= n
+        part = total - held if rest else _sums(X[train], Y[train], s[train], center, y_center)
+        yield _from_sums(
+            part, total, (X, Y, s, train), alphas, center, y_center, fit_intercept=fit_intercept
+        )
+
+
+def _sums(X: Any, Y: Array, s: Array, center: Array, y_center: Array) -> _Sums:
+    design = as_design(X)
+    weighted = s[:, None] * (Y - y_center)
+    mass = float(s.sum())
+    return _Sums(
+        design.gram(s, center if center.any() else None),
+        design.tdot(weighted) - np.outer(center, weighted.sum(axis=0)),
+        design.tdot(s) - mass * center,
+        weighted.sum(axis=0),
+        mass,
+    )
+
+
+def _from_sums(
+    part: _Sums,
+    total: _Sums,
+    data: tuple[Any, Array, Array, NDArray[np.intp]],
+    alphas: Array,
+    center: Array,
+    y_center: Array,
+    *,
+    fit_intercept: bool,
+) -> tuple[Array, Array]:
+    """The path of one fold, and as much checking on its rows as the subtraction calls for."""
+    X, Y, s, train = data
+    shift, y_shift = np.zeros_like(part.x), np.zeros_like(part.y)
+    if fit_intercept and part.mass > 0:
+        shift, y_shift = part.x / part.mass, part.y / part.mass
+    gram = part.gram - part.mass * np.outer(shift, shift)
+    right = part.right - part.mass * np.outer(shift, y_shift)
+    lam, V = np.linalg.eigh(gram)
+    error = len(lam) * _EPS * float(np.trace(total.gram)) / max(lam[0] + alphas.min(), 1e-300)
+    if not error <= _REFINE:  # or not a number
+        return _direct(X[train], Y[train], s[train], alphas, fit_intercept)
+    shrink = 1.0 / (lam[:, None] + alphas)
+    T, count = right.shape[1], len(alphas)
+
+    def solve(R: Array) -> Array:  # (p, T, n_alphas), each alpha with its own matrix
+        scaled = (V.T @ R.reshape(len(V), -1)).reshape(len(V), T, -1) * shrink[:, None, :]
+        return (V @ scaled.reshape(len(V), -1)).reshape(len(V), T, count)
+
+    W = solve(right[:, :, None])
+    if error > _EXACT:
+        rows, weights = as_design(X[train]), s[train]
+        mean, y_mean = center + shift, y_center + y_shift
+        fitted = rows.dot(W.reshape(len(V), -1)) - mean @ W.reshape(len(V), -1)
+        residual = (Y[train] - y_mean)[:, :, None] - fitted.reshape(-1, T, count)
+        weighted = (weights[:, None, None] * residual).reshape(len(weights), -1)
+        slope = rows.tdot(weighted) - np.outer(mean, weighted.sum(axis=0))
+        W = W + solve(slope.reshape(W.shape) - alphas * W)
+    coef = np.moveaxis(W, 2, 0)
+    return coef, y_center + y_shift - (center + shift) @ coef
+
+
+def _direct(X: Any, Y: Array, s: Array, alphas: Array, fit_intercept: bool) -> tuple[Array, Array]:
+    """One fold from its own rows: one SVD for all alphas, or a solver for each where that is too large."""
+    kept = s > 0
+    if not kept.all():
+        X, Y, s = X[kept], Y[kept], s[kept]
+    design = as_design(X)
+    n, p = design.shape
+    if n * p <= _DENSE_ENTRIES and (alphas > 0).all() and n > 0:
+        mean, y_mean = _means(design, Y, s, fit_intercept)
+        A, B = _weighted(design, s, mean), np.sqrt(s)[:, None] * (Y - y_mean)
+        coef = _by_kernel(A, B, alphas) if n < p else None
+        if coef is None:
+            U, d, Vt = np.linalg.svd(A, full_matrices=False)
+            shrink = d[:, None] / (d[:, None] ** 2 + alphas)
+            coef = np.stack([Vt.T @ (f[:, None] * (U.T @ B)) for f in shrink.T])
+        return coef, y_mean - mean @ coef
+    paths = [
+        ridge(design, Y, s, np.full(Y.shape[1], a), fit_intercept=fit_intercept) for a in alphas
+    ]
+    return np.stack([path.coef for path in paths]), np.stack([path.intercept for path in paths])
+
+
+def _by_kernel(A: Array, B: Array, alphas: Array) -> Array | None:
+    """w = A'c with (A A' + alpha I) c = b, refined once; None where A A' has lost too many digits."""
+    lam, Q = np.linalg.eigh(A @ A.T)
+    if lam[0] + alphas.min() < _TRUST * (lam[-1] + alphas.min()):
+        return None
+    coef = np.empty((len(alphas), A.shape[1], B.shape[1]))
+    for k, a in enumerate(alphas):
+        inverse = 1.0 / (np.maximum(lam, 0.0) + a)[:, None]
+        c = Q @ (inverse * (Q.T @ B))
+        w = A.T @ c
+        coef[k] = A.T @ (c + Q @ (inverse * (Q.T @ (B - A @ w - a * c))))
+    return coef
+
+
+# ------------------------------------------------------------------------ small parts
+
+
+def _means(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Array, Array]:
+    if not fit_intercept:
+        return np.zeros(X.shape[1]), np.zeros(Y.shape[1])
+    return X.mean(X.vector(s)), s @ Y / s.sum()
+
+
+def _row_blocks(X: Design) -> Iterator[tuple[slice, Any]]:
+    """Row blocks of a size to multiply by a dense square matrix."""
+    for rows, block in X.blocks():
+        size = max(1, (1 << 22) // X.shape[1])
+        for start in range(0, block.shape[0], size):
+            stop = min(start + size, block.shape[0])
+            yield slice(rows.start + start, rows.start + stop), block[start:stop]
+
+
+def _weighted(X: Design, s: Array, mean: Array) -> Array:
+    """A: the rows less the mean, times sqrt(s)."""
+    A = X.home() - mean
+    A *= np.sqrt(s)[:, None]
+    return A
+
+
+def _row_products(X: Design, s: Array, mean: Array) -> Array:
+    """A A' of a sparse matrix that is too large to be made dense."""
+    rows = next(block for _, block in X.blocks())
+    shift = X.dot(mean)[:, None]
+    root = np.sqrt(s)[:, None]
+    centred = np.asarray((rows @ rows.T).todense()) - shift - shift.T + mean @ mean
+    return root * centred * root.T
