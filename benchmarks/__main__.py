@@ -1,55 +1,114 @@
-"""All benchmarks, one command: ``python -m benchmarks [name ...]``. Writes docs/benchmarks.md."""
+"""All benchmarks with one command, each in a process of its own; see ``python -m benchmarks --help``."""
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
-import os
-import platform
+import math
+import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from . import accuracy, certificate_cost, import_time
+from . import machine, peers, report
 
-ROOT = Path(__file__).resolve().parent.parent
-BENCHMARKS = {
-    "accuracy": accuracy,
-    "import_time": import_time,
-    "certificate_cost": certificate_cost,
-}
+RESULTS = report.ROOT / "benchmarks" / "results"
+BENCHMARKS = """
+ols lasso_path logistic multinomial l1_logistic huber quantile perceptron sgd out_of_core
+certificate_cost first_call import_time accuracy
+""".split()
 
 
-def machine() -> dict[str, str]:
-    """What the figures were measured on."""
-    import numpy
-    import scipy
-    import sklearn
+@dataclass(frozen=True)
+class Options:
+    """What a benchmark is told."""
 
+    quick: bool
+    threads: int
+    gigabytes: float
+    folder: Path | None
+
+    @property
+    def pairs(self) -> int:
+        return 2 if self.quick else 5
+
+
+def arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="toy sizes; writes to benchmarks/results/local only")
+    parser.add_argument("--threads", type=int, default=machine.cores(), help="in every pool; all cores by default")
+    parser.add_argument("--gigabytes", type=float, default=20.0, help="size of the file of out_of_core")
+    parser.add_argument("--folder", type=Path, help="where out_of_core puts its file; a temporary folder by default")
+    parser.add_argument("--report", action="store_true", help="only write docs/benchmarks.md again")
+    parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
+    parsed = parser.parse_args(argv)
+    unknown = [name for name in parsed.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    return parsed
+
+
+def measure(name: str, options: Options) -> dict[str, Any]:
+    """Run one benchmark in this process."""
+    described = machine.describe(options.threads)
+    module = importlib.import_module(f"benchmarks.{name}")
+    start = time.perf_counter()
+    with machine.limit_threads(options.threads):
+        results = module.measure(options)
     return {
-        "cores": str(os.cpu_count()),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
+        "name": name,
+        "quick": options.quick,
+        "seconds": time.perf_counter() - start,
+        "machine": described,
+        "missing": peers.MISSING,
+        "results": results,
     }
 
 
-def main(names: list[str]) -> None:
-    described = ", ".join(f"{key} {value}" for key, value in machine().items())
-    pages = ["# Benchmarks", "", f"Written by `make bench`. Measured on: {described}.", ""]
-    results = {}
-    for name in names or list(BENCHMARKS):
+def main() -> int:
+    asked = arguments()
+    names, folder = asked.names or BENCHMARKS, RESULTS / "local" if asked.quick else RESULTS
+    docs = folder if asked.quick else report.ROOT / "docs"
+    folder.mkdir(parents=True, exist_ok=True)
+    if asked.in_process:
+        options = Options(asked.quick, asked.threads, asked.gigabytes, asked.folder)
+        record = measure(names[0], options)
+        text = json.dumps(_finite(record), indent=1, allow_nan=False)
+        (folder / f"{names[0]}.json").write_text(text + "\n", encoding="utf8")
+        print(report.section(names[0], record["results"]), flush=True)
+        return 0
+    failed = []
+    for name in [] if asked.report else names:
         print(f"{name} ...", flush=True)
-        results[name], page = BENCHMARKS[name].main()
-        pages += [page, ""]
-        print(page)
-    folder = ROOT / "benchmarks" / "results"
-    folder.mkdir(exist_ok=True)
-    record = json.dumps({"machine": machine(), "results": results}, indent=1)
-    (folder / "latest.json").write_text(record + "\n")
-    if not names:
-        (ROOT / "docs" / "benchmarks.md").write_text("\n".join(pages), encoding="utf8")
+        command = [sys.executable, "-m", "benchmarks", "--in-process", name, *_flags(asked)]
+        done = subprocess.run(command, cwd=report.ROOT, env=machine.environment(asked.threads), check=False)
+        if done.returncode:
+            failed.append(name)
+    report.write(folder, docs, BENCHMARKS)
+    print(f"wrote {docs / 'benchmarks.md'}" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return 1 if failed else 0
+
+
+def _finite(value: Any) -> Any:
+    """Plain JSON: numpy numbers as Python's, what is not finite as null."""
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, (str, bool, int)) or value is None:
+        return value
+    return float(value) if math.isfinite(value) else None
+
+
+def _flags(asked: argparse.Namespace) -> list[str]:
+    flags = ["--threads", str(asked.threads), "--gigabytes", str(asked.gigabytes)]
+    flags += ["--quick"] if asked.quick else []
+    return flags + (["--folder", str(asked.folder)] if asked.folder else [])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

@@ -70,12 +70,13 @@ class Run:
     setting: Any
     seconds: float
     primal: Any
-    dual: Any
+    order: float  # place of the setting in its grid, loose to tight
     gap: float = math.inf
 
     def record(self) -> dict[str, Any]:
         label = self.variant.describe(self.setting)
-        return {"setting": label, "seconds": self.seconds, "gap": self.gap}
+        gap = self.gap if math.isfinite(self.gap) else None
+        return {"setting": label, "variant": self.variant.label, "seconds": self.seconds, "gap": gap}
 
 
 @dataclass
@@ -89,9 +90,12 @@ class Search:
     first_call: float = math.nan
 
     def chosen(self) -> Run | None:
-        """The fastest restart that reached the gap."""
-        reached = [run for run in self.runs if run.gap <= TARGET]
-        return min(reached, key=lambda run: run.seconds, default=None)
+        """The loosest setting that reached the gap, of the variant that was fastest with it."""
+        loosest: dict[str, Run] = {}
+        for run in sorted(self.runs, key=lambda run: run.order):
+            if run.gap <= TARGET:
+                loosest.setdefault(run.variant.label, run)
+        return min(loosest.values(), key=lambda run: run.seconds, default=None)
 
 
 def decades(loose: int, tight: int) -> tuple[float, ...]:
@@ -154,44 +158,43 @@ def race(
 
 def _search(search: Search, problem: Problem, best: Any) -> Any:
     """Restart over variants and settings; returns the best dual value so far."""
-    contender = search.contender
-    for variant in contender.variants:
+    cap = search.contender.cap
+    for variant in search.contender.variants:
         runs: list[Run] = []
-        first = variant.settings[0]
-        best = _restart(runs, variant, first, problem, best)
+        best = _restart(runs, variant, 0, problem, best)
         search.first_call = max(runs[0].seconds, np.nan_to_num(search.first_call))
         if runs[0].seconds < WORTH_REPEATING:
             runs.clear()  # it was the warm-up
-        for setting in variant.settings[len(runs) :]:
-            if runs and _predicted(runs) > contender.cap:
-                search.capped = True
+        for order in range(len(runs), len(variant.settings)):
+            if runs and (runs[-1].gap <= TARGET or _predicted(runs) > cap):
                 break
-            best = _restart(runs, variant, setting, problem, best)
-            if runs[-1].gap > TARGET:
-                continue
-            if len(runs) > 1:
-                between = _between(runs[-2].setting, setting)
-                if between is not None:
-                    best = _restart(runs, variant, between, problem, best)
-            break
+            best = _restart(runs, variant, order, problem, best)
+        last = runs[-1]
+        if last.gap > TARGET:
+            stopped = last.order + 1 < len(variant.settings) or last.seconds > 0.8 * cap
+            search.capped = search.capped or stopped
+        elif last.order > 0:
+            best = _restart(runs, variant, last.order - 0.5, problem, best)
+        for order in range(int(last.order) + 1, len(variant.settings)):  # further, for the plot
+            if last.gap > TARGET or last.seconds > EXTRA or order > last.order + 2:
+                break
+            best = _restart(runs, variant, order, problem, best)
         search.runs += runs
-        if runs[-1].gap > TARGET and runs[-1].seconds > 0.8 * contender.cap:
-            search.capped = True
-        if runs[-1].gap <= TARGET:  # a point or two further down, for the plot
-            settings = list(variant.settings)
-            for tighter in settings[settings.index(setting) + 1 :][:2]:
-                if _predicted(runs) > EXTRA:
-                    break
-                best = _restart(runs, variant, tighter, problem, best)
-                search.runs.append(runs[-1])
     return best
 
 
-def _restart(runs: list[Run], variant: Variant, setting: Any, problem: Problem, best: Any) -> Any:
-    taken, point = seconds(lambda: variant.fit(setting))
-    primal, dual = problem.primal(*point), problem.dual(*point)
-    best = np.fmax(best, dual)
-    runs.append(Run(variant, setting, taken, primal, dual, relative_gap(problem, primal, best)))
+def _restart(runs: list[Run], variant: Variant, order: float, problem: Problem, best: Any) -> Any:
+    """Run the setting at this place of the grid (half way between two, at .5) and judge the end point."""
+    settings = variant.settings
+    setting = settings[int(order)]
+    if order != int(order):
+        setting = _between(setting, settings[int(order) + 1])
+    if setting is not None or order == 0:
+        taken, point = seconds(lambda: variant.fit(setting))
+        primal = problem.primal(*point)
+        best = np.fmax(best, problem.dual(*point))
+        gap = relative_gap(problem, primal, best)
+        runs.append(Run(variant, setting, taken, primal, order, gap))
     return best
 
 

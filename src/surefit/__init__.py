@@ -33,6 +33,7 @@ _MODULES = (
     "densities",
     "duality",
     "fingerprint",
+    "inference",
     "iterate",
     "linear_model",
     "losses",

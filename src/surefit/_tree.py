@@ -29,6 +29,7 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
     "ElasticNet": "surefit.linear_model:ElasticNet",
+    "HuberRegressor": "surefit.linear_model:HuberRegressor",
     "Lasso": "surefit.linear_model:Lasso",
     "LinearRegression": "surefit.linear_model:LinearRegression",
     "LogisticRegression": "surefit.linear_model:LogisticRegression",

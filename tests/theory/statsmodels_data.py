@@ -51,7 +51,8 @@ def _compute(sm: Any) -> Table:
 
     def keep(name: str, result: Any, fields: str) -> None:
         found[name] = {
-            field: np.ravel(np.asarray(getattr(result, field)), order="F") for field in fields.split()
+            field: np.ravel(np.asarray(getattr(result, field)), order="F")
+            for field in fields.split()
         }
         if "pvalues" in fields:
             found[name]["conf_int"] = np.asarray(result.conf_int(0.1)).ravel()
@@ -94,6 +95,7 @@ def _compute(sm: Any) -> Table:
 def _read(text: str) -> Table:
     """Lines ``case | field | numbers``; a line without a bar continues the numbers."""
     found: Table = {}
+    case, field = "", ""
     words: list[str] = []
     for line in [*text.strip().splitlines(), "||"]:
         if "|" in line:

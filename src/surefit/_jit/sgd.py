@@ -23,7 +23,7 @@ import math
 
 import llvmlite.ir as ir
 import numpy as np
-from numba import boolean, float32, float64, int64, njit, types, uint32
+from numba import boolean, float32, float64, int64, njit, types, uint32, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -33,6 +33,7 @@ _FAST = {"reassoc", "contract", "nsz"}  # sums may be reordered; NaN and infinit
 _AHEAD = 4  # rows to fetch before their visit: they lie anywhere in memory
 _LINES = 16  # of a row, at most; the processor guesses the rest
 _LARGEST_SLOPE = 1e12
+_1, _2, _3, _4 = (np.uint64(k) for k in (1, 2, 3, 4))
 
 # The entries of ``state``, and of ``rules``; the same names are read by the solver.
 (
@@ -88,15 +89,16 @@ def _fetch(typingctx, array, index):
     return types.void(array, index), codegen
 
 
-@njit(nogil=True)
+@njit(nogil=True, forceinline=True)
 def _fetch_row(X, data, indices, indptr, i):
     per_line = 64 // X.itemsize
     if indptr.shape[0] == 0:
-        start = i * X.shape[1]
+        start = int64(i) * X.shape[1]
         for k in range(min(_LINES, (X.shape[1] + per_line - 1) // per_line)):
             _fetch(X, start + k * per_line)
     else:
-        start, stop = indptr[i], min(indptr[i + 1], indptr[i] + _LINES * per_line)
+        start, stop = int64(indptr[i]), int64(indptr[i + 1])
+        stop = min(stop, start + _LINES * per_line)
         while start < stop:
             _fetch(data, start)
             _fetch(data, start + 8)
@@ -105,9 +107,10 @@ def _fetch_row(X, data, indices, indptr, i):
 
 
 # ---------------------------------------------------------------------------- rows
+# Places in compressed rows are unsigned: a signed index would be checked for counting from the end.
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST, forceinline=True)
 def _dot_dense(X, i, v):
     dot = 0.0
     for j in range(v.shape[0]):
@@ -115,26 +118,26 @@ def _dot_dense(X, i, v):
     return dot
 
 
-@njit(nogil=True)
+@njit(nogil=True, forceinline=True)
 def _dot_csr(data, indices, start, stop, v):
     """Four sums: gathers are slower than loads, and one sum would wait for each addition."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    k, fours = start, start + ((stop - start) >> 2 << 2)
+    k, fours = start, start + ((stop - start) >> _2 << _2)
     while k < fours:
         s0 += data[k] * v[indices[k]]
-        s1 += data[k + 1] * v[indices[k + 1]]
-        s2 += data[k + 2] * v[indices[k + 2]]
-        s3 += data[k + 3] * v[indices[k + 3]]
-        k += 4
+        s1 += data[k + _1] * v[indices[k + _1]]
+        s2 += data[k + _2] * v[indices[k + _2]]
+        s3 += data[k + _3] * v[indices[k + _3]]
+        k += _4
     while k < stop:
         s0 += data[k] * v[indices[k]]
-        k += 1
+        k += _1
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST, forceinline=True)
 def _add_dense(X, i, v, total, mass, change):
-    """v += change x_i; returns ||x_i||^2. The sum of iterates so far must not move with v."""
+    """v += change x_i; returns ||x_i||^2. The sum of the iterates so far must not move with v."""
     square = 0.0
     for j in range(v.shape[0]):
         x = float64(X[i, j])
@@ -146,7 +149,7 @@ def _add_dense(X, i, v, total, mass, change):
     return square
 
 
-@njit(nogil=True)
+@njit(nogil=True, forceinline=True)
 def _add_csr(data, indices, start, stop, v, total, mass, change):
     square = 0.0
     for k in range(start, stop):
@@ -159,7 +162,7 @@ def _add_csr(data, indices, start, stop, v, total, mass, change):
     return square
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST, forceinline=True)
 def _square_norm(X, data, indptr, i):
     square = 0.0
     if indptr.shape[0] == 0:
@@ -174,7 +177,7 @@ def _square_norm(X, data, indptr, i):
 # ---------------------------------------------------------------------------- losses and steps
 
 
-@njit(nogil=True)
+@njit(nogil=True, forceinline=True)
 def _loss(kind, edge, y, z):
     """Loss and derivative in z; ``edge`` is the margin, delta or epsilon of the losses that have one."""
     if kind <= MODIFIED_HUBER:
@@ -202,7 +205,7 @@ def _loss(kind, edge, y, z):
     return (beyond, side) if kind == TUBE else (beyond * beyond, 2.0 * side * beyond)
 
 
-@njit(nogil=True)
+@njit(nogil=True, forceinline=True)
 def _power(t, exponent):
     """t ** exponent, without the general power where a root will do."""
     if exponent == 0.5:
@@ -213,83 +216,106 @@ def _power(t, exponent):
 
 
 # ---------------------------------------------------------------------------- the l1 penalty
+# Each weight should have paid ``owed`` so far; ``paid[j]`` is minus what weight j has paid while positive,
+# plus what it has paid while negative. A weight that is 0 cannot pay: its debt waits.
+
+
+@njit(nogil=True, fastmath=_FAST, forceinline=True)
+def _truncate_all(v, paid, total, mass, owed, scale):
+    """Each weight pays what it owes: it moves towards 0, not past it."""
+    for j in range(v.shape[0]):
+        before = v[j]
+        debt = (owed + math.copysign(paid[j], paid[j] * before)) / scale
+        after = math.copysign(max(abs(before) - debt, 0.0), before)
+        v[j] = after
+        paid[j] += scale * (after - before)
+        if total.shape[0] > 0:
+            total[j] -= mass * (after - before)
+
+
+@njit(nogil=True, forceinline=True)
+def _truncate_row(indices, start, stop, v, paid, seen, total, mass, owed, scale, shrunk):
+    """The same for the weights of a row; they have then seen this step, at which the sum is ``shrunk``."""
+    inverse = 1.0 / scale
+    for k in range(start, stop):
+        j = indices[k]
+        before = v[j]
+        debt = inverse * (owed + math.copysign(paid[j], paid[j] * before))
+        after = math.copysign(max(abs(before) - debt, 0.0), before)
+        v[j] = after
+        paid[j] += scale * (after - before)
+        seen[j] = shrunk
+        if total.shape[0] > 0:
+            total[j] -= mass * (after - before)
 
 
 @njit(nogil=True)
-def _truncate(v, paid, total, mass, j, owed, scale):
-    """Pay weight j's share of the l1 penalty: move it towards 0, not past it.
+def _step_at(past, now, limit):
+    """The last step r <= now with U_r < limit."""
+    low, high = 0, now + 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        low, high = (low, middle) if past[middle, 1] >= limit else (middle, high)
+    return low
 
-    ``owed`` is what each weight should have paid so far; ``paid[j]`` is minus what a positive weight
-    (plus what a negative one) has paid.
+
+@njit(nogil=True, forceinline=True)
+def _catch_up(v, paid, seen, total, past, j, now):
+    """Bring weight j to step ``now`` through the steps that only decayed and truncated it; returns it.
+
+    Row r of ``past`` has the scale D_r, U_r = sum of eta l1 / D, the penalty owed, the mass A_r = sum of D
+    over averaged steps, and B_r = sum of D U: v shrinks by U_r - U_then until it is 0.
     """
     before = v[j]
-    after = 0.0
-    if before > 0.0:
-        after = max(0.0, before - (owed + paid[j]) / scale)
-    elif before < 0.0:
-        after = min(0.0, before + (owed - paid[j]) / scale)
+    if before == 0.0:
+        return 0.0
+    then, shrunk = seen[j], past[now, 1]
+    after = abs(before) - (shrunk - then)
+    if total.shape[0] > 0 and then < shrunk:
+        _sum_up(before, max(after, 0.0), then, total, past, j, now)
+    seen[j] = shrunk
+    if after > 0.0:
+        after = math.copysign(after, before)
+        paid[j] = math.copysign(past[now, 2], -before)
+    elif then < shrunk:
+        limit = abs(before) + then
+        last = _step_at(past, now, limit)
+        rest = past[last + 1, 0] * (limit - past[last, 1])
+        paid[j] = math.copysign(past[last, 2] + rest, -before)
+        after = 0.0
     v[j] = after
-    paid[j] += scale * (after - before)
-    if total.shape[0] > 0:
-        total[j] -= mass * (after - before)
+    return after
 
 
 @njit(nogil=True)
-def _catch_up(v, paid, total, since, past, j, now):
-    """Bring weight j from step ``since[j]`` to step ``now``: steps that only decayed and truncated it.
-
-    The columns of ``past`` at step r are the scale D_r, U_r = sum of eta l1 / D, the penalty owed, the
-    mass A_r = sum of D, and B_r = sum of D U. A weight v shrinks by U_r - U_s until it is 0.
-    """
-    then = since[j]
-    since[j] = now
-    if then == now or v[j] == 0.0:
-        return
-    before, sign = abs(v[j]), math.copysign(1.0, v[j])
-    limit = before + past[then, 1]
-    last = now  # the last step at which the weight is not 0
-    if past[now, 1] >= limit:
-        low, high = then, now
-        while high - low > 1:
-            middle = (low + high) >> 1
-            low, high = (low, middle) if past[middle, 1] >= limit else (middle, high)
-        last = low
-    if total.shape[0] > 0:
-        steps = limit * (past[last, 3] - past[then, 3]) - (past[last, 4] - past[then, 4])
-        total[j] += past[then, 3] * v[j] + sign * steps
-    if last == now:
-        v[j] = sign * (limit - past[now, 1])
-        paid[j] = -sign * past[now, 2]
-        if total.shape[0] > 0:
-            total[j] -= past[now, 3] * v[j]
-    else:
-        rest = past[last + 1, 0] * (limit - past[last, 1])
-        v[j] = 0.0
-        paid[j] = -sign * (past[last, 2] + rest)
+def _sum_up(before, after, then, total, past, j, now):
+    """Add the iterates of weight j between two steps to the sum of all, which is total + mass v."""
+    limit = abs(before) + then
+    first, last = _step_at(past, now, then), _step_at(past, now, limit)
+    if past[min(first + 1, now), 1] == then:
+        first += 1
+    steps = limit * (past[last, 3] - past[first, 3]) - (past[last, 4] - past[first, 4])
+    kept = past[first, 3] * abs(before) - past[now, 3] * after
+    total[j] += math.copysign(1.0, before) * (steps + kept)
 
 
 # ---------------------------------------------------------------------------- one pass
 
 
 @njit(nogil=True)
-def _fold(v, paid, total, since, past, now, scale, mass):
-    """Bring every weight up to date and put the scale into v."""
+def _fold(v, paid, seen, total, past, now, owed, scale, mass):
+    """Bring every weight up to date, put the scale into v, and begin time anew."""
     if past.shape[0] > 0:
         for j in range(v.shape[0]):
-            _catch_up(v, paid, total, since, past, j, now)
-            since[j] = 0
+            _catch_up(v, paid, seen, total, past, j, now)
+            seen[j] = 0.0
+        past[0, 0], past[0, 1], past[0, 2], past[0, 3], past[0, 4] = 1.0, 0.0, owed, 0.0, 0.0
     if total.shape[0] > 0:
         for j in range(v.shape[0]):
             total[j] += mass * v[j]
     if scale != 1.0:
         for j in range(v.shape[0]):
             v[j] *= scale
-
-
-@njit(nogil=True)
-def _start_of_time(past, owed):
-    if past.shape[0] > 0:
-        past[0, 0], past[0, 1], past[0, 2], past[0, 3], past[0, 4] = 1.0, 0.0, owed, 0.0, 0.0
 
 
 @njit(nogil=True, error_model="numpy")
@@ -307,17 +333,15 @@ def _advance(
     tiny = 1e-4 if total.shape[0] > 0 else 1e-9  # total + mass v cancels as v grows
     lazy = sparse and l1 > 0.0
     horizon = max(4096, v.shape[0]) if lazy else -1
-    past = np.empty((horizon + 1, 5))
-    since = np.zeros(v.shape[0] if lazy else 0, dtype=np.int64)
-    _start_of_time(past, owed)
+    past, seen = np.zeros((horizon + 1, 5)), np.zeros(v.shape[0] if lazy else 0)
+    _fold(v, paid, seen, total, past, 0, owed, 1.0, 0.0)
     now, scale, mass, decay = 0, 1.0, 0.0, 1.0
-    value, updates, visits = 0.0, 0, 0
-    square = 0.0
+    value, updates, visits, square = 0.0, 0, 0, 0.0
     counts_square = l2 > 0.0 and l1 == 0.0 and not passive
     if counts_square:
         for j in range(v.shape[0]):
             square += v[j] * v[j]
-    start, stop = int64(0), int64(0)
+    start, stop = uint64(0), uint64(0)
     n = order.shape[0]
     for k in range(n):
         if k + 2 * _AHEAD < n:
@@ -329,21 +353,23 @@ def _advance(
             if tracks:
                 _fetch(dual, later)
                 _fetch(era, later)
-            _fetch_row(X, data, indices, indptr, int64(order[k + _AHEAD]))
+            _fetch_row(X, data, indices, indptr, order[k + _AHEAD])
         i = order[k]
         if held_out.shape[0] > 0 and held_out[i]:
             continue
         visits += 1
-        if sparse:
+        if not sparse:
+            product = scale * _dot_dense(X, i, v)
+        else:
             start, stop = indptr[i], indptr[i + 1]
             if lazy:
+                product = 0.0
                 for q in range(start, stop):
-                    _catch_up(v, paid, total, since, past, indices[q], now)
-            product = scale * _dot_csr(data, indices, start, stop, v)
-        else:
-            product = scale * _dot_dense(X, i, v)
-        z = product + b
-        loss, slope = _loss(kind, edge, y[i], z)
+                    product += data[q] * _catch_up(v, paid, seen, total, past, indices[q], now)
+                product *= scale
+            else:
+                product = scale * _dot_csr(data, indices, start, stop, v)
+        loss, slope = _loss(kind, edge, y[i], product + b)
         value += loss
         if counts_square:
             value += 0.5 * l2 * square
@@ -364,9 +390,8 @@ def _advance(
             scale *= decay
             square *= decay * decay
             if scale < tiny:
-                _fold(v, paid, total, since, past, now, scale, mass)
+                _fold(v, paid, seen, total, past, now, owed, scale, mass)
                 now, scale, mass = 0, 1.0, 0.0
-                _start_of_time(past, owed)
             if tracks:
                 dual_scale *= decay
                 if dual_scale < 1e-9:
@@ -389,29 +414,25 @@ def _advance(
         if l1 > 0.0:
             owed += eta * l1
             if lazy:
-                for q in range(start, stop):
-                    _truncate(v, paid, total, mass, indices[q], owed, scale)
+                shrunk = past[now, 1] + eta * l1 / scale
+                _truncate_row(
+                    indices, start, stop, v, paid, seen, total, mass, owed, scale, shrunk
+                )
             else:
-                for j in range(v.shape[0]):
-                    _truncate(v, paid, total, mass, j, owed, scale)
+                _truncate_all(v, paid, total, mass, owed, scale)
         if average > 0.0 and average <= t:
             mass += scale
             b_total += b
         if lazy:
-            past[now + 1, 0] = scale
-            past[now + 1, 1] = past[now, 1] + eta * l1 / scale
-            past[now + 1, 2] = owed
+            past[now + 1, 0], past[now + 1, 1], past[now + 1, 2] = scale, shrunk, owed
             past[now + 1, 3] = mass
-            past[now + 1, 4] = past[now, 4] + (mass - past[now, 3]) * past[now + 1, 1]
+            past[now + 1, 4] = past[now, 4] + (mass - past[now, 3]) * shrunk
             now += 1
-            for q in range(start, stop):
-                since[indices[q]] = now
             if now == horizon:
-                _fold(v, paid, total, since, past, now, scale, mass)
+                _fold(v, paid, seen, total, past, now, owed, scale, mass)
                 now, scale, mass = 0, 1.0, 0.0
-                _start_of_time(past, owed)
         t += 1.0
-    _fold(v, paid, total, since, past, now, scale, mass)
+    _fold(v, paid, seen, total, past, now, owed, scale, mass)
     if l1 > 0.0 and not passive:  # what each weight still owes is known now, not before
         value += visits * _penalty(v, l1, l2)
     state[B], state[B_TOTAL], state[T], state[ETA], state[OWED] = b, b_total, t, eta, owed
@@ -465,7 +486,7 @@ _SIGNATURES = [
         _reads(kind, 2),  # X, dense; (0, p) where the rows are compressed
         _reads(kind, 1),  # data
         _reads(uint32, 1),  # indices
-        _reads(int64, 1),  # indptr; empty where the rows are dense
+        _reads(uint64, 1),  # indptr; empty where the rows are dense
         _reads(float64, 1),  # y
         _reads(float64, 1),  # weight of each row's loss
         _reads(boolean, 1),  # held out from training; empty for none

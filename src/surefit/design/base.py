@@ -40,7 +40,7 @@ class Design(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterator[tuple[slice, Any]]:
-        """(rows, block) pairs, in order; blocks are float64."""
+        """(rows, block) pairs, in order; blocks are float64, and gone once the next is asked for."""
 
     def vector(self, values: Any) -> Any:
         """A vector over samples, where X lives."""
@@ -129,7 +129,7 @@ class Design(ABC):
         """Every ``step``-th row, in memory."""
         from .dense import Dense
 
-        kept = [block[(-rows.start) % step :: step] for rows, block in self.blocks()]
+        kept = [block[(-rows.start) % step :: step].copy() for rows, block in self.blocks()]
         return Dense(np.concatenate(kept))
 
     def columns(self, index: Any) -> Array:
@@ -157,7 +157,10 @@ class Design(ABC):
 
     def home(self) -> Array:
         """The whole matrix as a numpy array."""
-        return np.concatenate([to_numpy(block) for _, block in self.blocks()])
+        out = np.empty(self.shape)
+        for rows, block in self.blocks():
+            out[rows] = to_numpy(block)
+        return out
 
     def mean(self, weights: Any = None) -> Array:
         """The (weighted) mean row."""

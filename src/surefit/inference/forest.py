@@ -1,7 +1,8 @@
-"""The forest plot of a summary: one line a coefficient, its interval across, zero in the middle of the story."""
+"""The forest plot of a summary: one line a coefficient, its interval across, and zero to compare with."""
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +18,10 @@ _COLOURS = ("#1f5fa8", "#c4511d", "#3b7d3c", "#7b4fa3", "#a8791f", "#2a8c8c", "#
 _FAINT = "#9aa5b1"
 _ROW = 0.27  # inches a line
 _NAME = 28  # letters of a name
+_TITLE = 56  # letters of a line of the title
 
 
-def forest(
-    summary: Summary, ax: Any, *, sort: bool, most: int, intercept: bool, per: str
-) -> Any:
+def forest(summary: Summary, ax: Any, *, sort: bool, most: int, intercept: bool, per: str) -> Any:
     """Draw; see :meth:`Summary.plot`."""
     if per not in ("unit", "sd"):
         raise ValueError(f"per must be 'unit' or 'sd', got {per!r}.")
@@ -43,12 +43,12 @@ def forest(
     ax.set_yticks(range(len(kept)), [_name(summary.names[j]) for j in kept])
     ax.set_ylim(len(kept) - 0.4, -0.6)  # the first at the top
     ax.set_xlabel(_label(summary, per))
-    title = f"{summary.model}: {summary.response}"
+    title = textwrap.wrap(f"{summary.model}: {summary.response}", _TITLE)
     if left_out:
-        title += f"\nthe {len(kept)} largest of {len(kept) + left_out} features"
-    ax.set_title(_plain_text(title), loc="left", fontsize="medium")
+        title.append(f"the {most} largest of {most + left_out} features")
+    ax.set_title(_plain_text("\n".join(title)), loc="left", fontsize="medium")
     if summary.outputs:
-        ax.legend(frameon=False, fontsize="small")
+        ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
 
 
@@ -56,7 +56,7 @@ def _choose(
     summary: Summary, coef: Array, *, sort: bool, most: int, intercept: bool, per: str
 ) -> tuple[list[int], int]:
     """Which parameters to draw, in which order, and how many are left out."""
-    has_intercept = bool(summary.names) and summary.names[0] == "intercept"
+    has_intercept = bool(np.isnan(summary.feature_scale[0]))
     features = np.arange(int(has_intercept), coef.shape[1])
     scale = np.ones(coef.shape[1]) if per == "unit" else np.nan_to_num(summary.feature_scale)
     size = np.abs(coef * scale).max(axis=0)
@@ -75,17 +75,21 @@ def _draw(ax: Any, summary: Summary, coef: Array, low: Array, high: Array) -> No
     for k in range(outputs):
         at = np.arange(rows) + (k - (outputs - 1) / 2) * 0.7 / max(outputs, 1)
         known = ~np.isnan(low[k])
-        crosses = known & (low[k] <= 0) & (high[k] >= 0) if tested else np.zeros(rows, dtype=bool)
+        crosses = known & tested & (low[k] <= 0) & (high[k] >= 0)
+        hollow = crosses | (~known & (coef[k] == 0))
         colour = _COLOURS[k]
         thick = 2.2 if outputs == 1 else 1.4
         for part, shade in ((known & ~crosses, colour), (known & crosses, _soft(colour, outputs))):
             ax.hlines(at[part], low[k][part], high[k][part], color=shade, linewidth=thick, zorder=2)
+        ax.hlines(at[~known], 0.0, coef[k][~known], color=colour, linewidth=0.6, zorder=2)
         size = 22 if outputs == 1 else 12
-        face = np.where(crosses, "white", colour)
-        edge = np.where(crosses, _soft(colour, outputs), colour)
+        face = np.where(hollow, "white", colour)
+        edge = np.where(hollow, _soft(colour, outputs), colour)
         label = _plain_text(summary.outputs[k]) if summary.outputs else None
         ax.scatter(coef[k], at, s=size, c=face, edgecolors=edge, linewidths=1.1, zorder=3)
-        if label is not None:  # an entry of its own, so that the first point does not decide its look
+        if (
+            label is not None
+        ):  # an entry of its own, so that the first point does not decide its look
             ax.plot([], [], "o-", color=colour, markersize=4, label=label)
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
@@ -98,15 +102,14 @@ def _soft(colour: str, outputs: int) -> str:
 
 
 def _label(summary: Summary, per: str) -> str:
-    what = "coefficient per unit of the feature"
-    if per == "sd":
-        what = "coefficient per standard deviation of the feature"
+    unit = "unit" if per == "unit" else "standard deviation"
+    what = f"coefficient per {unit} of the feature"
     if np.isnan(summary.std_error).all():
-        return f"{what} (no intervals: see the notes)"
-    ends = f"{what}, with {100 * summary.level:.6g} % intervals"
+        return f"{what}\nno intervals: see the notes"
+    ends = f"{what}\n{100 * summary.level:.6g} % intervals"
     if np.isnan(summary.p_value).all():
-        return f"{ends}\n(of a shrunken estimate: they do not account for its bias)"
-    return f"{ends}\n(hollow: the interval contains 0)"
+        return f"{ends} of a shrunken estimate: they leave out its bias"
+    return f"{ends}, hollow where they contain 0"
 
 
 def _new_axes(rows: int, outputs: int) -> Any:

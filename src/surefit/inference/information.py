@@ -1,17 +1,19 @@
 r"""The information that data hold about linear coefficients, in factored form.
 
-For rows a_i = (1, x_i), weights v_i >= 0 and a quadratic penalty P, the matrix behind every standard error is
+For rows a_i = (1, x_i), weights v_i >= 0 and a quadratic penalty P, the matrix behind every standard error
+is
 
     B = sum_i v_i a_i a_i' + P.
 
-It is the Fisher information of a likelihood (v_i = 1 / sigma^2 for Gaussian noise, p_i (1 - p_i) for a logistic
-model; REG-8), or the bread of a sandwich B^-1 M B^-1. What is kept is a root L with L L' = B^-1, so that a
-covariance is L M L' with M = I for a likelihood and M = sum_i omega_i z_i z_i', z_i = L'a_i, for a sandwich.
+It is the Fisher information of a likelihood (v_i = 1 / sigma^2 for Gaussian noise, p_i (1 - p_i) for a
+logistic model; REG-8), or the bread of a sandwich B^-1 M B^-1. What is kept is a root L with L L' = B^-1,
+so that a covariance is L M L' with M = I for a likelihood and M = sum_i omega_i z_i z_i', z_i = L'a_i, for
+a sandwich.
 
 Columns are centred and scaled to unit length first. The Gram matrix is used where its condition leaves at
-least ten digits; otherwise the rows themselves are orthogonalised block by block (QR), at twice the work and
-half the lost digits. Where the rank is deficient, a coefficient is *identified* if it is the same in every
-least-squares solution, that is, orthogonal to the null space; only those have a variance.
+least ten digits; otherwise the rows themselves are orthogonalised block by block (QR), at twice the work
+and half the lost digits. Where the rank is deficient, a coefficient is *identified* if it is the same in
+every least-squares solution, that is, orthogonal to the null space; only those have a variance.
 
 References
 ----------
@@ -34,8 +36,16 @@ from numpy.typing import NDArray
 from .._namespace import to_numpy
 from ..design import Design
 
-__all__ = ["MOST_PARAMETERS", "Root", "centred_rows", "factor", "intercept_moved",
-           "leverages", "meat", "root_of"]
+__all__ = [
+    "MOST_PARAMETERS",
+    "Root",
+    "centred_rows",
+    "factor",
+    "intercept_moved",
+    "leverages",
+    "meat",
+    "root_of",
+]
 
 Array = NDArray[np.float64]
 MOST_PARAMETERS = 4000  # a dense matrix of this size is factored within a minute
@@ -117,8 +127,9 @@ def factor(
     to_centred = intercept_moved(-center, fit_intercept=fit_intercept)
     public_gram = to_centred.T @ gram @ to_centred
     length = np.sqrt(np.diag(gram) + (extra * extra).sum(axis=0))
-    lost = np.ones(p) if design.centres_first else _kept_by_centring(gram, center, mass)
-    if (length > 0).all() and lost.min() > _TRUST:
+    varies = length[-p:] > 1e-10 * np.abs(center) * np.sqrt(mass)  # or hardly; then QR decides
+    kept = np.ones(p) if design.centres_first else _kept_by_centring(gram, center, mass)
+    if varies.all() and length.all() and kept.min() > _TRUST:
         scaled = (gram + extra.T @ extra) / np.outer(length, length)
         values, vectors = scipy.linalg.eigh(scaled)
         if values[0] > _TRUST * values[-1]:
@@ -126,10 +137,11 @@ def factor(
                 center, public_gram, length, vectors, np.sqrt(values), len(gram), to_public
             )
     R = _triangle(design, v, center, fit_intercept, extra)
-    length = np.linalg.norm(R, axis=0)
     if fit_intercept:  # what rounding leaves of a constant column is no variation
-        R[:, 1:][:, length[1:] <= 64 * _EPS * np.abs(center) * np.sqrt(mass)] = 0.0
-    length = np.where(np.any(R != 0, axis=0), length, 1.0)
+        own = np.linalg.norm(R[1:, 1:], axis=0)
+        R[:, 1:][:, own <= 64 * _EPS * np.abs(center) * np.sqrt(mass)] = 0.0
+    length = np.linalg.norm(R, axis=0)
+    length = np.where(length > 0, length, 1.0)
     _, d, Vt = scipy.linalg.svd(R / length)
     rank = int((d > d[0] * max(design.shape) * _EPS).sum())
     return _assemble(center, public_gram, length, Vt.T, d, rank, to_public)
@@ -179,18 +191,20 @@ def centred_rows(
             yield slice(start, start + len(part)), part
 
 
-def _triangle(
-    design: Design, v: Array, center: Array, fit_intercept: bool, extra: Array
-) -> Array:
+def _triangle(design: Design, v: Array, center: Array, fit_intercept: bool, extra: Array) -> Array:
     """The triangular factor of the weighted rows with the penalty rows below, block by block."""
     stack, height = [extra], len(extra)
     for rows, A in centred_rows(design, center, fit_intercept):
         stack.append(np.sqrt(v[rows])[:, None] * A)
         height += len(A)
         if height >= 4 * len(extra):
-            stack = [np.linalg.qr(np.vstack(stack), mode="r")]
+            stack = [_upper(stack)]
             height = len(stack[0])
-    R: Array = np.linalg.qr(np.vstack(stack), mode="r")
+    return _upper(stack)
+
+
+def _upper(blocks: list[Array]) -> Array:
+    R: Any = np.linalg.qr(np.vstack(blocks), mode="r")
     return R
 
 

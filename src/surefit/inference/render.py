@@ -20,7 +20,10 @@ _WIDTH = 100
 
 def as_text(summary: Summary) -> str:
     """For ``print``."""
-    lines = [_title(summary), *(f"  {line}" for line in _facts(summary)), ""]
+    lines = [_title(summary)]
+    for fact in _facts(summary):
+        lines += textwrap.wrap(fact, _WIDTH, initial_indent="  ", subsequent_indent="      ")
+    lines.append("")
     header, rows, left_out = _table(summary)
     cells = [header, *rows]
     widths = [max(len(row[j]) for row in cells) for j in range(len(header))]
@@ -94,7 +97,11 @@ def _title(summary: Summary) -> str:
 
 def _facts(summary: Summary) -> list[str]:
     """The lines above (or below) the table."""
-    counts = f"{summary.n_samples:.12g} samples, {_number(summary.df_model)} parameters in use"
+    counts = f"{summary.n_samples:.12g} samples, "
+    if np.any(np.isnan(summary.df_model)):
+        counts += f"{summary.coef.size} parameters"
+    else:
+        counts += f"{_number(summary.df_model)} parameters in use"
     if np.all(np.isfinite(summary.df_resid)):
         counts += f", {_number(summary.df_resid)} residual degrees of freedom"
     fit = [

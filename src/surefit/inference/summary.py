@@ -1,8 +1,8 @@
 r"""What a fit says about its coefficients: the table, the noise model, and the caveats in words.
 
-A :class:`Summary` is plain data: arrays, numbers and sentences. It prints itself as text, on a terminal (rich)
-and in a notebook (HTML), draws itself as a forest plot, and turns into a dictionary or a data frame. It
-is made by ``model.summary(X, y)``.
+A :class:`Summary` is plain data: arrays, numbers and sentences. It prints itself as text, on a terminal
+(rich) and in a notebook (HTML), draws itself as a forest plot, and turns into a dictionary or a data frame.
+It is made by ``model.summary(X, y)``.
 """
 
 from __future__ import annotations
@@ -47,10 +47,12 @@ class Noise:
     variance_mle: Any = math.nan
 
     def __str__(self) -> str:
+        if self.family == "Gaussian" and np.isnan(self.variance).any():
+            return f"Gaussian, variance {_several(self.variance_mle)} (maximum likelihood)"
         if self.family == "Gaussian":
             return (
-                f"Gaussian, variance {_several(self.variance)} (over the residual degrees of freedom), "
-                f"{_several(self.variance_mle)} (mean square, maximum likelihood)"
+                f"Gaussian, variance {_several(self.variance)} (per residual degree of freedom), "
+                f"{_several(self.variance_mle)} (maximum likelihood)"
             )
         if "Laplace" in self.family:
             return f"{self.family}, b = {_several(self.scale)} (maximum likelihood)"
@@ -261,8 +263,10 @@ def intervals(
 
 def _several(value: Any) -> str:
     numbers = [f"{float(v):.6g}" for v in np.atleast_1d(value)]
-    return numbers[0] if len(numbers) == 1 else "(" + ", ".join(numbers[:6]) + (
-        ", ...)" if len(numbers) > 6 else ")"
+    return (
+        numbers[0]
+        if len(numbers) == 1
+        else "(" + ", ".join(numbers[:6]) + (", ...)" if len(numbers) > 6 else ")")
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .coordinate_descent import ElasticNet, Lasso, enet_path, lasso_path
+from .huber import HuberRegressor
 from .least_squares import LinearRegression
 from .logistic import LogisticRegression
 from .perceptron import Perceptron
@@ -10,6 +11,7 @@ from .ridge import Ridge, ridge_regression
 
 __all__ = [
     "ElasticNet",
+    "HuberRegressor",
     "Lasso",
     "LinearRegression",
     "LogisticRegression",

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._namespace import clip, like, to_numpy, where
+from .._namespace import array_namespace, clip, like, to_numpy, where
 from ..design import Design, as_design
 from ..duality import Gap
 from ..losses import Huber
@@ -50,6 +50,7 @@ __all__ = ["huber_gap", "huber_null", "huber_value", "least_scale"]
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
+_SMALL = 1 << 24  # operations for which the singular values of the rows themselves are cheap
 _COLUMNS = 3000  # the correction forms a matrix of this size at most
 
 
@@ -61,11 +62,9 @@ def least_scale(y: Any, s: Any) -> float:
 
 def huber_value(r: Any, epsilon: float, sigma: float) -> Any:
     """sigma + sigma H(r / sigma) for each sample; 2 eps |r| at sigma = 0."""
-    size = abs(r)
-    if sigma <= 0.0:
-        return 2.0 * epsilon * size
-    near = size <= epsilon * sigma
-    return sigma + where(near, size * (size / sigma), epsilon * (2.0 * size - epsilon * sigma))
+    size, sigma = abs(r), max(sigma, _TINY)
+    part = clip(size, None, epsilon * sigma)
+    return sigma + part * (part / sigma) + 2.0 * epsilon * (size - part)
 
 
 def huber_null(y: Any, s: Any, epsilon: float, *, fit_intercept: bool) -> float:
@@ -130,6 +129,8 @@ def huber_gap(
     if alpha > 0.0:
         leak = min(leak, float(noise @ noise) / (4.0 * alpha))
     mass = float(s @ (values + size * (abs(r) + spread)))
+    slopes = _slopes(r, epsilon, scale, 0.0)  # what an error of a prediction does to the objective
+    mass += math.sqrt(float(s @ slopes**2)) * float(norms @ np.abs(w))
     floor = 4.0 * _EPS * (8.0 + math.log2(len(s))) * mass + leak
     floor += problem.total * least_scale(y, s) + _storage(problem, coef, b, scale, norms)
     return Gap(primal, primal - gap, gap, floor, best.theta, trivial=trivial)
@@ -188,11 +189,10 @@ def _storage(problem: _Problem, coef: NDArray[Any], b: float, sigma: float, norm
 
 
 def _slopes(r: Any, epsilon: float, sigma: float, size: Any) -> Any:
-    """2 clip(r / sigma); with sigma at rounding, residuals that are rounding errors of their terms are 0."""
-    rounding = 8.0 * _EPS * size
-    if sigma <= float(rounding.max()):
-        r = where(abs(r) <= rounding, 0.0, r)
-    return 2.0 * clip(r / max(sigma, _TINY), -epsilon, epsilon)
+    """2 clip(r / sigma); where sigma and r are no more than rounding errors of terms of this size, 0."""
+    sigma = max(sigma, _TINY)
+    r = where(epsilon * sigma + abs(r) <= 8.0 * _EPS * size, 0.0, r)
+    return 2.0 * clip(r, -epsilon * sigma, epsilon * sigma) / sigma
 
 
 def _given(witness: Any, r: Any, epsilon: float) -> list[Any]:
@@ -218,15 +218,16 @@ def _settled(
         sigma = _scale_for(e, s, total, epsilon, sigma)
         if not free:
             break
-        u = e / max(sigma, _TINY)
-        near = abs(u) <= epsilon
-        clipped = s * clip(u, -epsilon, epsilon)
+        edge = epsilon * max(sigma, _TINY)
+        near = abs(e) <= edge
+        u = clip(e, -edge, edge) / max(sigma, _TINY)
+        clipped = s * u
         slope = float(clipped.sum())
         if abs(slope) <= 4.0 * _EPS * float(abs(clipped).sum()):
             break
         low, high = (shift, high) if slope > 0 else (low, shift)
-        inner = where(near, s, 0.0)
-        first, second = float(inner @ u), float(clipped @ where(near, u, 0.0))
+        inner = s * _indicator(near)
+        first, second = float(inner @ u), float((inner * u) @ u)
         bend = float(inner.sum()) - (first * first / second if second > 0 else 0.0)
         nearer = shift + sigma * slope / bend if bend > 1e-12 * total else slope * math.inf
         if not low < nearer < high:
@@ -247,19 +248,24 @@ def _scale_for(e: Any, s: Any, total: float, epsilon: float, start: float | None
     """
     squares = e * e
     weighted = s * squares
-    largest = float(weighted.sum()) / total
+    largest, edge = float(weighted.sum()) / total, epsilon * epsilon
     t = largest if start is None else min(start * start, largest)
     for _ in range(100):
-        far = squares > epsilon * epsilon * t
-        slope = total - epsilon * epsilon * float(where(far, s, 0.0).sum())
+        near = _indicator(squares <= edge * t)
+        slope = total * (1.0 - edge) + edge * float(s @ near)
         if slope <= 1e-12 * total:  # left of the top
             nearer = largest if t < largest else 0.0
         else:
-            nearer = min(float(where(far, 0.0, weighted).sum()) / slope, largest)
+            nearer = min(float(weighted @ near) / slope, largest)
         if abs(nearer - t) <= 4.0 * _EPS * t:
             break
         t = nearer
     return math.sqrt(t)
+
+
+def _indicator(mask: Any) -> Any:
+    xp = array_namespace(mask)
+    return xp.astype(mask, xp.float64)
 
 
 # ------------------------------------------------------------------------ repairing a candidate
@@ -283,7 +289,7 @@ def _repaired(problem: _Problem, theta: Any, *, everything: bool) -> list[_Point
     def near(values: Any) -> Any:
         return values if all_rows else values[like(rows, values)]
 
-    moved, weights = near(theta), near(where(inside, s, 0.0))
+    moved, weights = near(theta), near(s * _indicator(inside))
     correction = _Correction(part, weights, moved, free=problem.free)
     square, balance = float(s @ theta**2), float(s @ theta)
     limit = 4.0 * problem.total * (1.0 - _EPS)
@@ -316,34 +322,43 @@ class _Correction:
     """Changes delta = A k of theta on some rows, A = [X - mean, 1, theta], with A'(s delta) prescribed."""
 
     def __init__(self, part: Design, weights: Any, theta: Any, *, free: bool) -> None:
-        self.part, self.weights, self.theta = part, weights, theta
+        self.part, self.weights, self.theta, self.free = part, weights, theta, free
         self.mass = float(weights.sum())
         self.mean = part.mean(weights) if free else np.zeros(part.shape[1])
+        center = self.mean if free else None
         p, st = len(self.mean), weights * theta
+        size = part.column_norms(weights, center) ** 2
+        noise = _EPS * (8.0 + math.sqrt(part.shape[0])) * np.abs(self.mean)
+        self.norms = np.sqrt(size + self.mass * self.mean**2)
+        self.scale = np.sqrt(np.append(size, [self.mass, float(st @ theta)]))
+        self.kept = self.scale > np.append(math.sqrt(self.mass) * noise, [0.0, 0.0])  # not constant
+        self.small = part.shape[0] * (p + 2) ** 2 <= _SMALL
+        if self.small:  # the singular values of A itself have twice the digits of those of A'SA
+            table = np.column_stack([part.columns(np.arange(p)) - self.mean, np.ones(part.shape[0]), to_numpy(theta)])
+            self.matrix = np.sqrt(to_numpy(weights))[:, None] * table
+            return
         self.matrix = np.zeros((p + 2, p + 2))
-        self.matrix[:p, :p] = part.gram(weights, self.mean if free else None)
-        self.matrix[p, p] = self.mass
-        self.matrix[p + 1, p + 1] = float(st @ theta)
+        self.matrix[:p, :p] = part.gram(weights, center)
+        self.matrix[p, p], self.matrix[p + 1, p + 1] = self.scale[p] ** 2, self.scale[p + 1] ** 2
         self.matrix[p, p + 1] = self.matrix[p + 1, p] = float(st.sum())
         cross = part.tdot(st) - self.mean * float(st.sum())
         self.matrix[:p, p + 1] = self.matrix[p + 1, :p] = cross
-        squares = np.maximum(np.diag(self.matrix)[:p], 0.0)
-        self.norms = np.sqrt(squares + self.mass * self.mean**2)
-        noise = _EPS * (8.0 + math.sqrt(part.shape[0])) * np.abs(self.mean)
-        self.constant = squares <= self.mass * noise**2  # columns that are 0 once centred
 
     def step(self, adjoint: Array, balance: float | None, square: float | None) -> Any:
         """delta with X'(s delta) = adjoint, sum s delta = balance, 2 sum s theta delta = square; None is free."""
         p = len(adjoint)
-        kept = np.append(~self.constant, [balance is not None, square is not None])
-        kept &= np.diag(self.matrix) > 0.0
+        kept = self.kept & np.append(np.ones(p, bool), [balance is not None, square is not None])
         rhs = np.append(adjoint, [balance or 0.0, 0.5 * (square or 0.0)])
         rhs[:p] -= self.mean * rhs[p]
-        scale = np.sqrt(np.diag(self.matrix)[kept])
-        values, vectors = np.linalg.eigh(self.matrix[np.ix_(kept, kept)] / scale / scale[:, None])
-        large = values > 1e-14 * len(values) * values.max(initial=0.0)
+        scale, k = self.scale[kept], np.zeros(p + 2)
+        if self.small:
+            _, values, turned = np.linalg.svd(self.matrix[:, kept] / scale, full_matrices=False)
+            vectors, values = turned.T, values**2
+        else:
+            values, vectors = np.linalg.eigh(self.matrix[np.ix_(kept, kept)] / scale / scale[:, None])
+        limit = (_EPS * len(k)) ** (2 if self.small else 1)
+        large = values > limit * values.max(initial=0.0)
         vectors = vectors[:, large]
-        k = np.zeros(p + 2)
         k[kept] = vectors @ ((vectors.T @ (rhs[kept] / scale)) / values[large]) / scale
         delta = self.part.dot(k[:p]) + float(k[p] - self.mean @ k[:p]) + float(k[p + 1]) * self.theta
         return where(self.weights > 0, delta, 0.0)
@@ -351,7 +366,7 @@ class _Correction:
 
 def _some_rows(design: Design, inside: Any) -> tuple[NDArray[np.intp] | None, Design]:
     """A few thousand of the rows inside, and the part of the design with these; None: all rows."""
-    count = max(4096, 24 * design.shape[1])
+    count = max(8192, 24 * design.shape[1])
     if design.shape[0] <= 4 * count:
         return None, design
     index = np.flatnonzero(to_numpy(inside))

@@ -114,6 +114,9 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
         coef = np.atleast_2d(to_numpy(self.coef_)).T
         return coef, np.broadcast_to(np.atleast_1d(to_numpy(self.intercept_)), coef.shape[1:])
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -143,7 +146,7 @@ def native_scores(model: Any, X: Any) -> Any:
     X = validate_native_X(model, X, reset=False)
     coef, intercept = to_numpy(model.coef_), to_numpy(model.intercept_)
     if is_torch(X):
-        return X @ like(coef.astype(as_design(X).dtype), X).T + stored(intercept, X)
+        return X @ stored(coef.T, X) + stored(intercept, X)
     return X.dot(coef.astype(np.float64).T) + intercept
 
 

@@ -68,6 +68,7 @@ __all__ = ["LogisticRegression"]
 
 Array = NDArray[np.float64]
 _TIGHT = 1e-8  # Newton's last step squares the error, so the fit goes this far when tol is looser
+_TIGHT_SAMPLED = 1e-6  # the same where each step gains a few digits only
 _SAG = "The max_iter was reached which means the coef_ did not converge; increase it"
 _NOT_CONVERGED = {  # in scikit-learn's words
     "lbfgs": "lbfgs failed to converge. Increase the number of iterations (max_iter)",
@@ -308,10 +309,12 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         l1, l2 = (
             (0.0, 0.0) if not isinstance(penalty, ElasticNetPenalty) else (penalty.l1, penalty.l2)
         )
+        tight = _TIGHT
         if l1 > 0:
             steps = prox_newton(X, y, s, loss, l1, l2, w, b, fit_intercept=free)
         else:
             sampled = sampling_pays(X.shape[0], w.size + b.size)
+            tight = _TIGHT_SAMPLED if sampled else _TIGHT
             solver = glm_sampled if sampled else glm_newton
             steps = solver(as_design(X), y, s, loss, l2, w, b, fit_intercept=free)
         if self.max_iter == 0:
@@ -327,7 +330,7 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
 
         return run(  # until the gap passes; with a smooth problem, the solver's own estimate of it
             steps, gap if l1 > 0 else None,
-            tol=min(self.tol, _TIGHT) * null, max_iter=max(self.max_iter, 1),
+            tol=min(self.tol, tight) * null, max_iter=max(self.max_iter, 1),
             callback=None if tasks is None else lambda *_: tasks.stop,
             verbose=int(self.verbose), name=type(self).__name__,
         )  # fmt: skip
@@ -516,6 +519,9 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
             self, X, y, sample_weight, level=level, covariance=covariance, weights=weights,
             feature_names=feature_names, reference=reference,
         )  # fmt: skip
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
 
     def _accepts(self) -> frozenset[str]:
         smooth = isinstance(self._penalty(), NoPenalty) or not self._penalty().l1  # type: ignore[attr-defined]

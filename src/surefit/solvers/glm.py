@@ -1,13 +1,17 @@
-"""What the Newton methods for linear models share: the penalised objective and the line search."""
+"""What the Newton methods for linear models share: objective, gradient, line search."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses import Loss
+from .._namespace import scale_rows, to_numpy
+from ..design import Dense, Design
+from ..losses import Logistic, Loss, Softmax
 
-__all__ = ["objective", "step_length"]
+__all__ = ["loss_and_slopes", "objective", "step_length"]
 
 Array = NDArray[np.float64]
 
@@ -16,6 +20,48 @@ def objective(loss: Loss, z: Array, y: Array, s: Array, w: Array, l1: float, l2:
     """sum_i s_i l(z_i, y_i) + l1 ||w||_1 + l2/2 ||w||^2."""
     penalty = l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(np.vdot(w, w))
     return float(s @ loss.pointwise(z, y)) + penalty
+
+
+def loss_and_slopes(
+    X: Design, y: Any, s: Any, loss: Loss, w: Array, b: Array
+) -> tuple[float, Array, Array]:
+    """sum_i s_i l(x_i'w + b, y_i) and its gradient in w and in b, reading X once."""
+    if isinstance(loss, Logistic) and isinstance(X, Dense) and X.X.flags.c_contiguous:
+        return _logistic_rows(X.X, y, s, w, float(b))
+    value, total = 0.0, np.zeros(np.shape(b))
+    kernel: Any = None
+    offset: Any = X.vector(b) if np.ndim(b) else float(b)
+    if isinstance(loss, Softmax) and isinstance(y, np.ndarray):
+        from .._jit.glm import softmax_slopes
+
+        kernel, codes = softmax_slopes, y.astype(np.int64)
+
+    def residual(rows: slice, z: Any) -> Any:
+        nonlocal value, total
+        if kernel is not None:
+            value += kernel(z, codes[rows], s[rows], b, total)
+            return z
+        losses, slope = loss.pointwise_and_grad(z + offset, y[rows])
+        value += float(s[rows] @ losses)
+        theta = scale_rows(s[rows], slope)
+        total = total + to_numpy(theta.sum(axis=0))
+        return theta
+
+    slopes = X.respond(w, residual)  # fills value and total
+    return value, slopes, total
+
+
+def _logistic_rows(X: Array, y: Array, s: Array, w: Array, b: float) -> tuple[float, Array, Array]:
+    from .._jit.glm import logistic_rows
+    from .._jit.threads import over_rows
+
+    def part(first: int, last: int) -> tuple[float, float, Array]:
+        slope = np.zeros(len(w))
+        value, total = logistic_rows(X, y, s, w, b, first, last, slope)
+        return value, total, slope
+
+    values, totals, slopes = zip(*over_rows(len(X), part), strict=True)
+    return sum(values), np.sum(slopes, axis=0), np.asarray(sum(totals))
 
 
 def step_length(

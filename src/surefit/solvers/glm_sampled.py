@@ -25,18 +25,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._namespace import scale_rows, to_numpy
 from ..design import Design
 from ..iterate import Iterate
 from ..losses import Loss, Softmax
+from .glm import loss_and_slopes
 from .glm_newton import DIRECT, equilibrate, newton_system, shift
 
 __all__ = ["glm_sampled", "sampling_pays"]
 
 Array = NDArray[np.float64]
-_WORK = 1.5e9  # multiplications for the Hessian of the sample
+_WORK = 1e8  # multiplications for the Hessian of the sample
 _MEMORY = 10  # pairs kept
-_PATIENCE = 10  # steps with one Hessian, after which that of all rows is formed
 
 
 def sampling_pays(n: int, unknowns: int) -> bool:
@@ -61,17 +60,20 @@ def glm_sampled(
 ) -> Iterator[Iterate]:
     """Yield ``Iterate(x=(w, b), value=objective, estimate=gap)`` after each step; as in glm_newton."""
     step = X.shape[0] // _sample_size(X.shape[0], w.size + b.size)
-    part, y_part, s_part = X.sample(step), y[::step], s[::step]
+    part, y_part, s_part = X.sample(step), 1.0 * y[::step], s[::step]
     s_part = s_part * (float(s.sum()) / float(s_part.sum()))
     some = _Rows(part, y_part, s_part, loss, l2, fit_intercept)
     every = _Rows(X, y, s, loss, l2, fit_intercept)
     point = some.position(w, b)
-    for state in _quasi_newton(some, some, point, patience=3):
+    patience = max(
+        10, len(point) // 4
+    )  # steps with one Hessian, which together cost as much as a new one
+    for state in _quasi_newton(some, some, point, patience):
         point, decrement, value = state[0], state[3], state[1]
         if decrement <= 1e-6 * abs(value) or state[4] == 0.0:
             break
     every.mean = some.mean
-    for at, value, gap, _, length in _quasi_newton(every, some, point, patience=_PATIENCE):
+    for at, value, gap, _, length in _quasi_newton(every, some, point, patience):
         yield Iterate(every.parameters(at), value, gap, length)
         if length == 0.0:
             return
@@ -105,23 +107,13 @@ class _Rows:
     def evaluate(self, point: Array) -> tuple[float, Array]:
         """Objective and gradient, reading X once."""
         w, b = self.parameters(point)
-        offset, value, total = shift(self.X, b), 0.0, 0.0
-
-        def residual(rows: slice, z: Any) -> Any:
-            nonlocal value, total
-            losses, slope = self.loss.pointwise_and_grad(z + offset, self.y[rows])
-            value += float(self.s[rows] @ losses)
-            theta = scale_rows(self.s[rows], slope)
-            total = total + theta.sum(axis=0)
-            return theta
-
-        slope = self.X.respond(w, residual) + self.l2 * w
+        value, slope, slope_b = loss_and_slopes(self.X, self.y, self.s, self.loss, w, b)
+        value, slope = value + 0.5 * self.l2 * float(np.vdot(w, w)), slope + self.l2 * w
         if not self.free:
-            return value + 0.5 * self.l2 * float(np.vdot(w, w)), slope.T.reshape(-1)
-        slope_b = to_numpy(total)
+            return value, slope.T.reshape(-1)
         slope = slope - np.multiply.outer(self.mean, slope_b)
         table = np.vstack([slope.reshape(len(w), -1), np.atleast_1d(slope_b)[None]])
-        return value + 0.5 * self.l2 * float(np.vdot(w, w)), table.T.reshape(-1)
+        return value, table.T.reshape(-1)
 
     def curvature(self, point: Array) -> tuple[Array, Array, Array]:
         w, b = self.parameters(point)
@@ -181,14 +173,16 @@ def _inverse(point: Array, *rows: _Rows) -> Array:
         unit, scale, constant = equilibrate(*some.curvature(point))
         try:
             np.linalg.cholesky(unit)
+            inverse = np.linalg.inv(unit)
         except np.linalg.LinAlgError:
             continue
         break
-    values, vectors = np.linalg.eigh(unit)
-    keep = values > 1e-13 * values[-1]
-    root = vectors[:, keep] / np.sqrt(values[keep]) / scale[:, None]
-    root[constant] = 0.0
-    return root @ root.T
+    else:
+        values, vectors = np.linalg.eigh(unit)
+        keep = values > 1e-13 * values[-1]
+        inverse = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
+    inverse[constant] = inverse[:, constant] = 0.0
+    return (0.5 * (inverse + inverse.T)) / np.outer(scale, scale)
 
 
 def _corrected(inverse: Array, pairs: list[tuple[Array, Array, float]], gradient: Array) -> Array:

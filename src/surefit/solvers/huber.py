@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from .._namespace import array_namespace, clip, like, to_numpy, where
 from ..design import Design, as_design
 from ..iterate import Iterate
+from .huber_interior import bordered_gram, huber_interior
 
 __all__ = ["HuberPoint", "huber"]
 
@@ -99,15 +100,15 @@ def huber(
         The scale that stands for 0.
     """
     n, p = X.shape
-    turned = _row_space(X) if n < p else None
-    if turned is not None:  # w = Q u loses nothing: what is orthogonal to all rows is 0
-        Q, small = turned
+    turned = _row_space(X, alpha) if n < p else None
+    if turned is not None:  # w = V u loses nothing: what is orthogonal to all rows is 0
+        V, small = turned
         if start is not None:
-            start = start._replace(w=Q.T @ start.w)
+            start = start._replace(w=np.linalg.lstsq(V, start.w, rcond=None)[0])
         for it in huber(
             small, y, s, epsilon, alpha, start, fit_intercept=fit_intercept, floor=floor
         ):
-            yield it._replace(x=it.x._replace(w=Q @ it.x.w))
+            yield it._replace(x=it.x._replace(w=V @ it.x.w))
         return
     data = _Data(X, y, s, float(s.sum()), epsilon, alpha, fit_intercept, np.zeros(p), floor)
     state = None
@@ -120,20 +121,49 @@ def huber(
     while True:
         estimate = state.prepare()
         yield Iterate(state.point(), state.value, estimate, cost=cost)
-        if state.finished or not state.advance():
+        if state.finished:
             return
+        if state.hard or not state.advance():
+            break
         cost = 1
+    if p <= _DIRECT and estimate > 1e-14 * state.value:
+        yield from _from_inside(state)
 
 
-def _row_space(X: Design) -> tuple[Array, Design] | None:
-    """X = R'Q' with orthonormal columns of Q: an n x n problem in place of one with p > n columns."""
+def _from_inside(state: _Newton) -> Iterator[Iterate]:
+    """The interior-point method, and Newton's on what it finds if the scale is not 0."""
+    data, p = state.data, state.data.X.shape[1]
+    steps = huber_interior(
+        data.X, data.y, data.s, data.epsilon, data.alpha, state.d, data.center,
+        fit_intercept=data.free,
+    )  # fmt: skip
+    point = None
+    for it in steps:
+        d, sigma, theta = it.x
+        b = float(d[p] - data.center @ d[:p]) if data.free else 0.0
+        point = HuberPoint(d[:p], b, max(sigma, data.floor), theta)
+        yield Iterate(point, math.nan, it.estimate)
+    if point is None:
+        return
+    state = _Newton(data, point._replace(theta=None))
+    if point.scale > 1e-6 * state.value / data.total:
+        estimate = state.prepare()
+        if not state.hard and not state.finished and state.advance():
+            yield Iterate(state.point(), state.value, estimate)
+
+
+def _row_space(X: Design, alpha: float) -> tuple[Array, Design] | None:
+    """V and XV with at most n columns in place of p > n, orthonormal ones of V, or of XV without a penalty."""
     n, p = X.shape
     if not hasattr(X, "X") or n * p > _DENSE_ENTRIES:
         return None
-    rows = [b.toarray() if hasattr(b, "toarray") else to_numpy(b) for _, b in X.blocks()]
-    Q, R = np.linalg.qr(np.concatenate(rows).T)
-    small = X.X.new_tensor(R.T, dtype=None) if hasattr(X.X, "new_tensor") else R.T
-    return Q, as_design(small)
+    blocks = [b.toarray() if hasattr(b, "toarray") else to_numpy(b) for _, b in X.blocks()]
+    U, d, Vt = np.linalg.svd(np.concatenate(blocks), full_matrices=False)
+    kept = d > d[0] * p * _EPS
+    kept[0] = True
+    if alpha == 0.0:
+        return Vt[kept].T / d[kept], as_design(X.vector(U[:, kept]))
+    return Vt[kept].T, as_design(X.vector(U[:, kept] * d[kept]))
 
 
 # ------------------------------------------------------------------------ pieces in one dimension
@@ -147,10 +177,10 @@ def _best_scale(r: Any, data: _Data, start: float) -> float:
     edge = data.epsilon**2
     t = min(start * start, limit)
     for _ in range(60):
-        near = squares <= edge * t
-        slope = data.total * (1.0 - edge) + edge * float(where(near, data.s, 0.0).sum())
+        near = _indicator(squares <= edge * t)
+        slope = data.total * (1.0 - edge) + edge * float(data.s @ near)
         if slope > 1e-13 * data.total:
-            nearer = min(float(where(near, weighted, 0.0).sum()) / slope, limit)
+            nearer = min(float(weighted @ near) / slope, limit)
         else:  # too few are near: the root is on the right, if there is one
             nearer = limit if t < limit else 0.0
         if abs(nearer - t) <= 1e-15 * t:
@@ -159,14 +189,16 @@ def _best_scale(r: Any, data: _Data, start: float) -> float:
     return max(math.sqrt(t), data.floor)
 
 
+def _indicator(mask: Any) -> Any:
+    xp = array_namespace(mask)
+    return xp.astype(mask, xp.float64)
+
+
 def _objective(r: Any, data: _Data, sigma: float, w: Array) -> float:
     size = abs(r)
-    bent = where(
-        size <= data.epsilon * sigma,
-        size * (size / sigma),
-        data.epsilon * (2.0 * size - data.epsilon * sigma),
-    )
-    return data.total * sigma + float(data.s @ bent) + data.alpha * float(w @ w)
+    part = clip(size, None, data.epsilon * sigma)
+    losses = part * (part / sigma) + 2.0 * data.epsilon * (size - part)
+    return data.total * sigma + float(data.s @ losses) + data.alpha * float(w @ w)
 
 
 # ------------------------------------------------------------------------ the matrix of the near rows
@@ -197,13 +229,7 @@ class _NearMatrix:
 
 
 def _bordered(data: _Data, X: Design, weights: Any) -> Array:
-    """The Gram matrix of the centred rows, with the border of the intercept if it is free."""
-    gram = X.gram(weights, data.center if data.free else None)
-    if not data.free:
-        return gram
-    mass = float(weights.sum())
-    sums = X.tdot(weights) - mass * data.center
-    return np.block([[gram, sums[:, None]], [sums[None, :], np.full((1, 1), mass)]])
+    return bordered_gram(X, weights, data.center, data.free)
 
 
 def _adjoint(data: _Data, v: Any) -> Array:
@@ -285,7 +311,7 @@ class _Newton:
 
     def __init__(self, data: _Data, start: HuberPoint | None) -> None:
         p = data.X.shape[1]
-        self.data, self.finished, self.lifted = data, False, 0
+        self.data, self.finished, self.hard, self.trials = data, False, False, 0
         self.theta: Any = None
         self.matrix = _NearMatrix(data) if p <= _DIRECT else None
         if start is None:
@@ -322,11 +348,13 @@ class _Newton:
         """Find the step; returns what it may gain, plus what a smaller scale would."""
         data, p = self.data, self.data.X.shape[1]
         slack: Any = 0.0
-        if self.sigma <= data.floor:  # residuals of rounding size are 0
-            slack = 16.0 * _EPS * (abs(data.y) + abs(data.y - self.r))
+        corner = self.sigma <= max(data.floor, 1e-9 * self.value / data.total)
+        if corner:  # residuals of rounding size are 0
+            slack = data.X.row_squares() ** 0.5 * float(np.linalg.norm(self.d[:p]))
+            slack = 16.0 * _EPS * (abs(data.y) + slack)
         near = abs(self.r) <= data.epsilon * self.sigma + slack
-        inner = where(near, data.s, 0.0)
-        outer = where(near, 0.0, where(self.r > 0, data.s, -data.s))
+        inner = data.s * _indicator(near)
+        outer = (data.s - inner) * where(self.r > 0, 1.0, -1.0)
         q, o = _adjoint(data, array_namespace(inner).stack([inner * self.r, outer], axis=1)).T
         o = data.epsilon * o
         o[:p] -= data.alpha * self.d[:p]
@@ -339,32 +367,24 @@ class _Newton:
         else:
             K = self.matrix.at(inner)
             self.step, tau, solved = model.minimum(K, data.alpha, self.sigma, p)
-            if solved and (tau <= 1e-3 * self.sigma or self.sigma <= data.floor):
+            if solved and (tau <= 1e-3 * self.sigma or corner):
                 if self._is_zero_best(near, outer, model):
                     self.finished = True
                     return data.total * data.floor
-                if self.sigma <= data.floor:
-                    return self._leave_corner()
-                self.low = 0.1 * self.sigma
-                self.step, _ = _solve(K, data.alpha * self.low, p, q + self.low * o)
-            elif not solved:  # the near rows do not determine it: reweight all rows instead
-                weights = _reweighted(data, self.r, self.sigma)
-                K = _bordered(data, data.X, weights)
+                self.trials += 1
+                self.low = max(0.1 * self.sigma, data.floor)
+                self.step, solved = _solve(K, data.alpha * self.low, p, q + self.low * o)
+            if not solved:  # the near rows do not determine it: reweight all rows instead
+                self.trials += 1
+                K = _bordered(data, data.X, _reweighted(data, self.r, self.sigma))
                 self.step, _ = _solve(K, data.alpha * self.sigma, p, push)
+        self.hard = self.matrix is not None and (self.trials > 5 or corner)
+        if self.hard:
+            return self.value
         self.fall = float(push @ self.step) / self.sigma
         gain = abs(self.fall) + max(self.sigma * C - Q / self.sigma, 0.0)
         self.finished = gain <= 1e-16 * self.value
         return gain
-
-    def _leave_corner(self) -> float:
-        """sigma = 0 here, but not at the solution: begin again with a larger one."""
-        self.lifted += 1
-        if self.lifted > 3:
-            self.finished = True
-            return math.nan
-        self.sigma = max(self.value / self.data.total, 100.0 * self.data.floor)
-        self.value = _objective(self.r, self.data, self.sigma, self.d[: self.data.X.shape[1]])
-        return self.prepare()
 
     def _is_zero_best(self, near: Any, outer: Any, model: _Model) -> bool:
         """Whether sigma = 0 with these near rows fitted exactly is the solution; if so, go there.
@@ -381,11 +401,15 @@ class _Newton:
         inside = float(abs(limit).max()) <= data.epsilon * (1.0 + 1e-9)
         if not (solved and inside and float(data.s @ limit**2) <= data.total * (1.0 + 1e-12)):
             return False
-        d = self.d + ends[:, 0]
+        d = self.d + ends @ np.array([1.0, data.floor])
         r = data.y - _predict(data, d)
+        missed = _adjoint(data, data.s * limit)  # 0, or alpha w, at a solution
+        missed[:p] -= data.alpha * d[:p]
+        losses = _objective(r, data, data.floor, 0.0 * d[:p]) - 2.0 * float((data.s * limit) @ r)
+        sizes = np.sqrt(np.maximum(np.diag(self.matrix.K), 0.0) * float(data.s @ limit**2))
         value = _objective(r, data, data.floor, d[:p])
         slack = 1e-9 * self.value + 16.0 * data.total * data.floor
-        if value > self.value + slack or float((outer * r).min()) < 0.0:
+        if losses > slack or not (np.abs(missed) <= 1e-9 * sizes + data.alpha * 1e-12 * np.abs(d).max()).all():
             return False
         self.d, self.r, self.value = d, r, value
         self.sigma, self.theta = data.floor, 2.0 * limit
@@ -434,13 +458,14 @@ class _Newton:
 
 def _reweighted(data: _Data, r: Any, sigma: float) -> Any:
     """The weights of the least-squares problem that majorises the loss: s min(1, eps sigma / |r|)."""
-    return data.s * clip(data.epsilon * sigma / clip(abs(r), _TINY, None), None, 1.0)
+    edge = data.epsilon * sigma
+    return data.s * (edge / clip(abs(r), edge, None))
 
 
 def _conjugate_gradients(data: _Data, near: Any, r: Any, sigma: float, rhs: Array) -> Array:
     """K^{-1} rhs without K, where there are too many columns for it; diagonal preconditioner."""
     p = data.X.shape[1]
-    weights = where(near, data.s, 0.0)
+    weights = data.s * _indicator(near)
     if data.alpha == 0.0 and int(near.sum()) < 2 * p:
         weights = _reweighted(data, r, sigma)
     ridge = data.alpha * sigma * (np.arange(len(rhs)) < p)

@@ -321,7 +321,7 @@ def visits(
 
 def _rows(X: Any) -> _Rows:
     """The entries of X in the layouts that the kernel was compiled for: dense, or compressed rows."""
-    indices, indptr = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
+    indices, indptr = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint64)
     if not sp.issparse(X):
         X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
         return X, X.reshape(-1)[:0], indices, indptr
@@ -331,5 +331,5 @@ def _rows(X: Any) -> _Rows:
         X.sum_duplicates()
     data = np.ascontiguousarray(X.data, dtype=np.float32 if X.dtype == np.float32 else np.float64)
     indices = X.indices.astype(np.int32, copy=False).view(np.uint32)
-    indptr = X.indptr.astype(np.int64, copy=False)
+    indptr = X.indptr.astype(np.int64, copy=False).view(np.uint64)
     return np.empty((0, 0), dtype=data.dtype), data, indices, indptr

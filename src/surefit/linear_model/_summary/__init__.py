@@ -13,7 +13,7 @@ from ..._namespace import to_numpy
 from ...design import as_design
 from ...fingerprint import fingerprint
 from ...inference.summary import Noise, Summary, intervals
-from . import gaussian, logistic  # noqa: F401  (they register their models)
+from . import gaussian, logistic, selected  # noqa: F401  (they register their models)
 from .core import Array, Estimates, Sample, describe
 
 __all__ = ["summarize"]
@@ -47,7 +47,15 @@ def summarize(
     if sample_weight is not None:
         s = to_numpy(sample_weight).astype(np.float64)
     sample = Sample(
-        X, y, sample_weight, design, s, _copies(s, given is not None, weights), covariance, names, reference
+        X,
+        y,
+        sample_weight,
+        design,
+        s,
+        _copies(s, given is not None, weights),
+        covariance,
+        names,
+        reference,
     )
     found = describe(model, sample)
     if not found.outputs and len(found.coef) > 1:
@@ -74,24 +82,24 @@ def _table(
         statistic, p_value = np.full_like(errors, math.nan), np.full_like(errors, math.nan)
     log_likelihood = np.asarray(found.log_likelihood, dtype=np.float64)
     counted = np.asarray(found.df_model, dtype=np.float64)
-    single = len(found.coef) == 1
     noise = Noise(
         found.noise.family,
         *(_number(v) for v in (found.noise.scale, found.noise.variance, found.noise.variance_mle)),
     )
+    k = found.coef.shape[1]
     return Summary(
         model=type(model).__name__,
         response=found.response,
-        names=sample.parameters(len(found.coef[0]) > len(sample.names)),
+        names=sample.parameters(k > len(sample.names)),
         outputs=found.outputs,
-        **{
-            name: _first(array) if single else array
-            for name, array in (
-                ("coef", found.coef), ("std_error", errors), ("statistic", statistic),
-                ("p_value", p_value), ("low", low), ("high", high),
-                ("covariance", found.covariance), ("fisher_information", found.fisher),
-            )
-        },
+        coef=_squeezed(found.coef),
+        std_error=_squeezed(errors),
+        statistic=_squeezed(statistic),
+        p_value=_squeezed(p_value),
+        low=_squeezed(low),
+        high=_squeezed(high),
+        covariance=None if found.covariance is None else _squeezed(found.covariance),
+        fisher_information=None if found.fisher is None else _squeezed(found.fisher),
         level=level,
         method=found.method,
         noise=noise,
@@ -104,14 +112,15 @@ def _table(
         r2=_number(found.r2),
         r2_kind=found.r2_kind,
         condition=found.condition,
-        feature_scale=_feature_scale(sample, len(found.coef[0])),
+        feature_scale=np.append(np.full(k - len(sample.names), math.nan), sample.spread()),
         same_data=same,
         notes=tuple(found.notes),
-    )  # fmt: skip
+    )
 
 
-def _first(array: Array | None) -> Array | None:
-    return None if array is None else array[0]
+def _squeezed(array: Array) -> Array:
+    """Without the axis of outputs where there is one."""
+    return array[0] if len(array) == 1 else array
 
 
 def _number(value: Any) -> Any:
@@ -138,18 +147,11 @@ def _copies(s: Array, weighted: bool, meaning: str) -> Array:
     if meaning == "frequency" and weighted:
         if not np.array_equal(s, np.round(s)):
             raise ValueError(
-                "weights='frequency' says how often each row was seen, but sample_weight has values such as "
-                f"{float(s[s != np.round(s)][0])!r}: use whole numbers, or weights='precision'."
+                "weights='frequency' says how often each row was seen, but sample_weight has values such "
+                f"as {float(s[s != np.round(s)][0])!r}: use whole numbers, or weights='precision'."
             )
         return s
     return (s > 0).astype(np.float64)
-
-
-def _feature_scale(sample: Sample, k: int) -> Array:
-    weights = sample.design.vector(sample.s)
-    center = sample.design.mean(weights)
-    scale = sample.design.column_norms(weights, center) / math.sqrt(float(sample.s.sum()))
-    return np.append(np.full(k - len(scale), math.nan), scale)
 
 
 def _same_data(model: Any, X: Any, y: Any, sample_weight: Any) -> bool | None:
@@ -160,8 +162,8 @@ def _same_data(model: Any, X: Any, y: Any, sample_weight: Any) -> bool | None:
     if not same:
         warnings.warn(
             f"summary of {type(model).__name__}: X, y and sample_weight are not the data of the fit (their "
-            "fingerprints differ). Standard errors belong to the data that the coefficients came from: pass "
-            "those.",
+            "fingerprints differ). Standard errors belong to the data that the coefficients came from: "
+            "pass those.",
             stacklevel=4,
         )
     return same
@@ -173,12 +175,12 @@ def _data_notes(model: Any, same: bool | None) -> list[str]:
     notes = []
     if not same:
         notes.append(
-            "these are NOT the data of the fit: the noise, the standard errors and the likelihood are those of "
-            "other rows, with coefficients that are not fitted to them."
+            "these are NOT the data of the fit: the noise, the standard errors and the likelihood are "
+            "those of other rows, with coefficients that are not fitted to them."
         )
     if not model.certificate_.ok:
         notes.append(
-            "the certificate of the fit fails, so the coefficients are not known to be the estimate that the "
-            "standard errors are about: see certificate_."
+            "the certificate of the fit fails, so the coefficients are not known to be the estimate that "
+            "the standard errors are about: see certificate_."
         )
     return notes

@@ -6,11 +6,12 @@ A model is described by a function registered for its class::
     def _(model: MyRegressor, sample: Sample) -> Estimates: ...
 
 **Weights.** The objective of a weighted fit is sum_i s_i loss_i. That is the likelihood of two different
-situations, which give the same coefficients and different standard errors. *Precision* weights (the default, and
-the meaning of weighted least squares): one observation a row, its noise variance proportional to 1 / s_i; rows
-count as observations, and multiplying all weights by a number changes nothing. *Frequency* weights: row i was
-seen s_i times; the weights sum to the number of observations. Here ``copies`` holds the number of observations
-behind each row, 1 or s_i, and s_i / copies_i is the weight of one of them; a row of weight zero is not there.
+situations, which give the same coefficients and different standard errors. *Precision* weights (the default,
+and the meaning of weighted least squares): one observation a row, its noise variance proportional to 1 / s_i;
+rows count as observations, and multiplying all weights by a number changes nothing. *Frequency* weights: row
+i was seen s_i times; the weights sum to the number of observations. Here ``copies`` holds the number of
+observations behind each row, 1 or s_i, and s_i / copies_i is the weight of one of them; a row of weight zero
+is not there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,15 @@ from ...design import Design
 from ...inference.information import MOST_PARAMETERS, Root, leverages
 from ...inference.summary import Noise
 
-__all__ = ["Array", "Estimates", "Sample", "collinearity", "describe", "sandwich_weights", "too_many"]
+__all__ = [
+    "Array",
+    "Estimates",
+    "Sample",
+    "collinearity",
+    "describe",
+    "sandwich_weights",
+    "too_many",
+]
 
 Array = NDArray[np.float64]
 _COLLINEAR = math.sqrt(10.0)  # a variance inflation factor above 10 is worth a word
@@ -61,6 +70,12 @@ class Sample:
         """(n, T) targets."""
         Y: Array = to_numpy(self.y).astype(np.float64).reshape(self.design.shape[0], -1)
         return Y
+
+    def spread(self) -> Array:
+        """The standard deviation of each feature."""
+        weights = self.design.vector(self.s)
+        norms = self.design.column_norms(weights, self.design.mean(weights))
+        return norms / math.sqrt(float(self.s.sum()))
 
     def choose(self, *allowed: str, model: Any) -> str:
         """The kind of covariance: the first of ``allowed`` for "auto", an error for one not allowed."""
@@ -107,14 +122,18 @@ def describe(model: Any, sample: Sample) -> Estimates:
     )
 
 
-def sandwich_weights(kind: str, sample: Sample, scores: Array, root: Root, fit_intercept: bool) -> Array:
-    """omega of the sandwich sum_i omega_i a_i a_i': squared scores, corrected as MacKinnon & White (1985) say.
+def sandwich_weights(
+    kind: str, sample: Sample, scores: Array, root: Root, fit_intercept: bool
+) -> Array:
+    """omega of the sandwich sum_i omega_i a_i a_i': squared scores, corrected (MacKinnon & White 1985).
 
     ``scores`` are those of the weighted objective, s_i times the derivative of the loss; the copies of a row
     share its score. HC0 takes them as they are, HC1 multiplies by n / (n - k), HC2 and HC3 divide
     by 1 - h_i once and twice, where the residual of a row of leverage h_i is that much too small.
     """
-    squares = np.divide(scores**2, sample.copies, out=np.zeros_like(scores), where=sample.copies > 0)
+    squares = np.divide(
+        scores**2, sample.copies, out=np.zeros_like(scores), where=sample.copies > 0
+    )
     if kind == "HC0":
         return squares
     if kind == "HC1":
@@ -137,8 +156,8 @@ def collinearity(root: Root, names: tuple[str, ...]) -> list[str]:
         lost = [name for name, good in zip(names, root.identified, strict=True) if not good]
         some = ", ".join(lost[:8]) + (", ..." if len(lost) > 8 else "")
         return [
-            f"not identified: the rank is {root.rank} of {len(names)}, and {len(lost)} parameter(s) ({some}) can "
-            "take other values without changing any prediction. The values shown are one choice among "
+            f"not identified: the rank is {root.rank} of {len(names)}, and {len(lost)} parameter(s) ({some}) "
+            "can take other values without changing any prediction. The values shown are one choice among "
             "infinitely many; they have no standard error."
         ]
     inflation = root.inflation[-len(features) :] if features else np.ones(1)

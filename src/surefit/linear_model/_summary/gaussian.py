@@ -1,15 +1,16 @@
 r"""Summaries of the models with a squared loss.
 
 With Gaussian noise of variance sigma^2 (one for all rows; sigma^2 / s_i with weights) the least-squares
-estimate is normal with covariance sigma^2 (A'SA)^-1, the inverse of the Fisher information (REG-8), exactly; with
-sigma^2 estimated by RSS / (n - k), coef / std_error has Student's distribution, exactly. A ridge estimate is linear
-in y too: with B = A'SA + alpha I its covariance is sigma^2 B^-1 A'SA B^-1, but its mean is not w: it is short by
-alpha B^-1 w. The hat matrix H = A B^-1 A'S has trace df, the effective number of parameters, and sigma^2 is
-estimated by RSS / (n - tr(2H - HH')), which is too large on average by the squared bias, never too small.
+estimate is normal with covariance sigma^2 (A'SA)^-1, the inverse of the Fisher information (REG-8), exactly;
+with sigma^2 estimated by RSS / (n - k), coef / std_error has Student's distribution, exactly. A ridge
+estimate is linear in y too: with B = A'SA + alpha I its covariance is sigma^2 B^-1 A'SA B^-1, but its mean is
+not w: it is short by alpha B^-1 w. The hat matrix H = A B^-1 A'S has trace df, the effective number of
+parameters, and sigma^2 is estimated by RSS / (n - tr(2H - HH')), which is too large on average by the squared
+bias, never too small.
 
-After an l1 penalty has chosen which coefficients are zero by looking at y, the distribution of the others is not
-normal, and depends on the unknown truth; there is no honest standard error in the same data. The number of
-non-zeros is an unbiased estimate of the degrees of freedom.
+After an l1 penalty has chosen which coefficients are zero by looking at y, the distribution of the others is
+not normal, and depends on the unknown truth; there is no honest standard error in the same data. The number
+of non-zeros is an unbiased estimate of the degrees of freedom.
 
 References
 ----------
@@ -44,15 +45,17 @@ from .core import (
 __all__ = ["listed", "shrinkage"]
 
 _KINDS = ("fisher", "HC0", "HC1", "HC2", "HC3")
-_NEGLIGIBLE = 0.01  # a shift by this share of a standard error changes 95 % coverage in the fifth digit
+_NEGLIGIBLE = (
+    0.01  # a shift by this share of a standard error changes 95 % coverage in the fifth digit
+)
 _LASSO = (
-    "no standard errors: the l1 penalty chose the non-zero coefficients by looking at y, and ordinary standard "
-    "errors ignore that choice. Refit LinearRegression with the chosen features on rows that were not used "
-    "to choose them."
+    "no standard errors: the l1 penalty chose the non-zero coefficients by looking at y, and ordinary "
+    "standard errors ignore that choice. Refit LinearRegression with the chosen features on rows that were "
+    "not used to choose them."
 )
 _POSITIVE = (
-    "no standard errors: the coefficients were kept non-negative, and an estimate at or near that bound is not "
-    "normally distributed around the truth."
+    "no standard errors: the coefficients were kept non-negative, and an estimate at or near that bound is "
+    "not normally distributed around the truth."
 )
 
 
@@ -126,7 +129,9 @@ def _linear_in_y(model: Any, sample: Sample, alpha: Array) -> Estimates:
     else:
         bias = np.zeros_like(coef)
         for t, a in enumerate(alpha.tolist()):
-            pull = a * coef[t] * np.r_[[0.0] * bool(model.fit_intercept), np.ones(len(sample.names))]
+            pull = (
+                a * coef[t] * np.r_[[0.0] * bool(model.fit_intercept), np.ones(len(sample.names))]
+            )
             bias[t] = roots[a].outer @ (roots[a].outer.T @ pull)
         shrinkage(estimates, bias, k)
     estimates.method = _method(kind, estimates, shrunk=not estimates.tested)
@@ -137,7 +142,7 @@ def _linear_in_y(model: Any, sample: Sample, alpha: Array) -> Estimates:
 def _start(model: Any, sample: Sample) -> tuple[Estimates, Array]:
     """Coefficients, residuals, and what follows from them without any matrix."""
     coef, intercept = model._solution()
-    w, b = coef.astype(np.float64), np.asarray(intercept, dtype=np.float64)
+    w, b = to_numpy(coef).astype(np.float64), to_numpy(intercept).astype(np.float64)
     Y = sample.targets()
     residuals = Y - to_numpy(sample.design.dot(w)) - b
     stacked = np.vstack([b, w]).T if model.fit_intercept else w.T
@@ -223,9 +228,9 @@ def shrinkage(estimates: Estimates, bias: Array, parameters: int) -> None:
         return
     estimates.tested = False
     estimates.notes.append(
-        f"shrunk: the penalty pulls the coefficients towards 0, by up to {worst:.2g} of their standard errors (an "
-        "estimate of the bias). The intervals are about the expectation of the estimator, not about the true "
-        "coefficients, and no p-values are given: a true 0 need not have expectation 0."
+        f"shrunk: the penalty pulls the coefficients towards 0, by up to {worst:.2g} of their standard "
+        "errors (an estimate of the bias). The intervals are about the expectation of the estimator, not "
+        "about the true coefficients, and no p-values are given: a true 0 need not have expectation 0."
     )
 
 
@@ -244,6 +249,6 @@ def _noise_notes(estimates: Estimates, sample: Sample) -> list[str]:
     if np.all(estimates.df_resid > 1e-9):
         return []
     return [
-        f"no residual degrees of freedom: {sample.n:.6g} samples for as many parameters, so the noise cannot be "
-        "estimated and there are no standard errors."
+        f"no residual degrees of freedom: {sample.n:.6g} samples for as many parameters, so the noise cannot "
+        "be estimated and there are no standard errors."
     ]

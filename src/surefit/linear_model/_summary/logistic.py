@@ -1,23 +1,24 @@
 r"""Summaries of logistic and softmax regression.
 
-The Fisher information of the likelihood is sum_i s_i p_i (1 - p_i) a_i a_i' for two classes, and for K of them the
-matrix with blocks sum_i s_i p_ik (delta_kl - p_il) a_i a_i'. The maximum-likelihood estimate is asymptotically
-normal around the truth with its inverse as covariance (REG-8). For K classes the softmax does not see a common
-shift of all coefficients of a feature, so the information is taken on the coefficients that sum to 0 over
-the classes, as the model gives them; ``reference`` turns them into comparisons with one class.
+The Fisher information of the likelihood is sum_i s_i p_i (1 - p_i) a_i a_i' for two classes, and for K of
+them the matrix with blocks sum_i s_i p_ik (delta_kl - p_il) a_i a_i'. The maximum-likelihood estimate is
+asymptotically normal around the truth with its inverse as covariance (REG-8). For K classes the softmax does
+not see a common shift of all coefficients of a feature, so the information is taken on the coefficients that
+sum to 0 over the classes, as the model gives them; ``reference`` turns them into comparisons with one class.
 
-* On separable data there is no maximum: some coefficients are infinite, and that is said.
+* On separable data, wholly or in part, there is no maximum: some coefficients are infinite, and that is said.
 * A ridge penalty shrinks: with B the penalised information and F the Fisher information, the covariance is
   B^-1 F B^-1, around an expectation that is not the truth.
 * After an l1 penalty there are no standard errors, for the reasons given in ``gaussian``.
-* Class weights make the objective a weighted likelihood, whose curvature is not the variance of its gradient; only
-  the sandwich is right then (HC0).
+* Class weights make the objective a weighted likelihood, whose curvature is not the variance of its gradient;
+  only the sandwich is right then (HC0).
 
 References
 ----------
+Albert & Anderson, "On the existence of maximum likelihood estimates in logistic regression models" (1984);
 McCullagh & Nelder, Generalized Linear Models (1989), chapters 4 and 5; le Cessie & van Houwelingen,
-"Ridge estimators in logistic regression" (1992); White, "Maximum likelihood estimation of misspecified models"
-(1982).
+"Ridge estimators in logistic regression" (1992); White, "Maximum likelihood estimation of misspecified
+models" (1982).
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax
 
 from ..._namespace import to_numpy
-from ...certificate import Status
 from ...inference.information import (
     Root,
     centred_rows,
@@ -51,16 +51,16 @@ from .gaussian import shrinkage
 __all__: list[str] = []
 
 _L1 = (
-    "no standard errors: the l1 penalty chose the non-zero coefficients by looking at y, and ordinary standard "
-    "errors ignore that choice. Refit without a penalty on the chosen features, on rows that were not used to "
-    "choose them."
+    "no standard errors: the l1 penalty chose the non-zero coefficients by looking at y, and ordinary "
+    "standard errors ignore that choice. Refit without a penalty on the chosen features, on rows that were "
+    "not used to choose them."
 )
 
 
 @describe.register
 def _logistic(model: LogisticRegression, sample: Sample) -> Estimates:
     codes, s = _labels(model, sample)
-    w, b = _dense(model.coef_), np.asarray(model.intercept_, dtype=np.float64)
+    w, b = _dense(model.coef_), to_numpy(model.intercept_).astype(np.float64)
     z = to_numpy(sample.design.dot(w.T)) + b
     stacked = np.column_stack([b, w]) if model.fit_intercept else w
     estimates = _start(model, sample, codes, z, stacked)
@@ -72,20 +72,19 @@ def _logistic(model: LogisticRegression, sample: Sample) -> Estimates:
         features = w if len(w) == 1 else w - np.median(w, axis=0)
         estimates.df_model = float(np.count_nonzero(features) + len(b) * model.fit_intercept)
         return estimates
-    infinite = _separated(model, sample) if l2 == 0 else None
-    k = stacked.shape[1]
-    why_not = infinite or too_many(k * max(1, len(model.classes_) - 1))
+    why_not = too_many(stacked.shape[1] * max(1, len(model.classes_) - 1))
     if why_not is not None:
         estimates.notes.append(why_not)
         return estimates
     kinds = ("fisher", "HC0", "HC1") if model.class_weight is None else ("HC0", "HC1")
     kind = sample.choose(*kinds, model=model)
     solve = _binary if len(model.classes_) == 2 else _softmax
-    solve(model, sample, estimates, codes, s, z, l2, kind)
+    if not solve(model, sample, estimates, codes, s, z, l2, kind):
+        return estimates
     if model.class_weight is not None:
         estimates.notes.append(
-            "class weights: the objective is not the likelihood of these data, so there is no AIC or BIC and the "
-            "standard errors come from the sandwich; the intercept estimates that of re-weighted classes."
+            "class weights: the objective is not the likelihood of these data, so there is no AIC or BIC and "
+            "the standard errors come from the sandwich; the intercept estimates that of re-weighted classes."
         )
     estimates.df_resid = sample.n - np.asarray(estimates.df_model)
     names = {
@@ -100,7 +99,7 @@ def _logistic(model: LogisticRegression, sample: Sample) -> Estimates:
 
 def _dense(coef: Any) -> Array:
     """The coefficients, also after ``sparsify``."""
-    return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
+    return to_numpy(coef.toarray() if sp.issparse(coef) else coef).astype(np.float64)
 
 
 def _labels(model: LogisticRegression, sample: Sample) -> tuple[Array, Array]:
@@ -167,16 +166,32 @@ def _reference(model: LogisticRegression, sample: Sample) -> int | None:
     return int(found[0])
 
 
-def _separated(model: LogisticRegression, sample: Sample) -> str | None:
-    """Why the maximum-likelihood estimate does not exist, or None when it does."""
-    claims = model._certify(sample.X, sample.y, sample.sample_weight, full=True)
-    claim = next(claim for claim in claims if claim.name == "finite optimum")
-    if claim.status is Status.HOLDS:
-        return None
-    return (
-        f"infinite: {claim.statement}. The values shown are where the fit stopped; there are no standard "
-        "errors. Use a penalty (a finite C)."
+def _infinite(
+    estimates: Estimates, sample: Sample, moves: float, step: Array, separated: bool
+) -> bool:
+    """Whether the maximum-likelihood estimate is not shown to exist; if so, take back what rests on it.
+
+    It exists iff no direction of the coefficients makes every row at least as likely and some more likely
+    (Albert & Anderson 1984), which positive weights lambda_i with sum_i lambda_i y_i a_i = 0 exclude. One
+    Newton step from the fit turns its residuals into such weights, changing each by at most the share
+    ``moves`` by which the step moves the log-odds of a row. Near a maximum that is tiny. Towards infinity it
+    is 1: the likelihood of the rows that go there falls off like exp(-t), on which each step gains 1.
+    """
+    if moves <= 0.5:
+        return False
+    size = np.abs(step).reshape(-1, step.shape[-1])[:, -len(sample.names) :].max(axis=0)
+    size = size * sample.spread()
+    going = [name for name, part in zip(sample.names, size, strict=True) if part > 0.1 * size.max()]
+    some = ", ".join(going[:8]) + (", ..." if len(going) > 8 else "")
+    why = "the classes are separated" if separated else "some rows are separated from the others"
+    estimates.notes.insert(
+        0,
+        f"infinite: {why}, and the likelihood keeps growing as the coefficients do (here: {some}); it has no "
+        "maximum. The values shown are where the fit stopped, and there are no standard errors. Use a "
+        "penalty (a finite C).",
     )
+    estimates.covariance = estimates.fisher = None
+    return True
 
 
 def _binary(
@@ -188,14 +203,24 @@ def _binary(
     z: Array,
     l2: float,
     kind: str,
-) -> None:
+) -> bool:
+    """Fill in the estimates; False where there are none to describe."""
     p = expit(z[:, 0])
     free = model.fit_intercept
     scaling = model._intercept_scaling()
     offset_penalty = 0.0 if scaling is None else l2 / scaling**2
     root = factor(
-        sample.design, s * p * expit(-z[:, 0]), fit_intercept=free, penalty=l2, intercept_penalty=offset_penalty
+        sample.design,
+        s * p * expit(-z[:, 0]),
+        fit_intercept=free,
+        penalty=l2,
+        intercept_penalty=offset_penalty,
     )
+    if l2 == 0:
+        step, moves = _newton(sample, root, s * (codes - p), free)
+        separated = float(np.where(codes > 0, z[:, 0], -z[:, 0])[s > 0].min()) > 0
+        if _infinite(estimates, sample, moves, step, separated):
+            return False
     middle = np.eye(root.rank)
     if l2 > 0:
         middle = meat(sample.design, root, s * p * expit(-z[:, 0]), fit_intercept=free)
@@ -212,6 +237,19 @@ def _binary(
         shrinkage(estimates, bias[None], len(penalty))
     else:
         estimates.notes += collinearity(root, sample.parameters(free))
+    return True
+
+
+def _newton(sample: Sample, root: Root, scores: Array, free: bool) -> tuple[Array, float]:
+    """A Newton step from the fit: in the parameters, and the most that it moves the log-odds of a row."""
+    slope = np.zeros(root.rank)
+    for rows, A in centred_rows(sample.design, root.center, free):
+        slope += (A @ root.inner).T @ scores[rows]
+    moves = [
+        np.abs(A @ root.inner @ slope) * (sample.s[rows] > 0)
+        for rows, A in centred_rows(sample.design, root.center, free)
+    ]
+    return root.outer @ slope, float(max(part.max() for part in moves))
 
 
 def _softmax(
@@ -223,7 +261,8 @@ def _softmax(
     z: Array,
     l2: float,
     kind: str,
-) -> None:
+) -> bool:
+    """The same for more than two classes."""
     free, classes = model.fit_intercept, len(model.classes_)
     P = np.exp(log_softmax(z, axis=1))
     center = sample.design.mean(sample.design.vector(s)) if free else np.zeros(len(sample.names))
@@ -244,6 +283,12 @@ def _softmax(
     contrast = Q if base is None else np.delete(Q - Q[base], base, axis=0)
     outputs = len(contrast)
     root = root_of(fisher + np.diag(ridge), np.kron(contrast, move), center)
+    if l2 == 0:
+        step, moves = _softmax_newton(sample, root, Q, codes, s, P, free)
+        own = np.take_along_axis(z, codes.astype(np.intp)[:, None], axis=1)
+        separated = bool(((z < own).sum(axis=1) == classes - 1)[s > 0].all())
+        if _infinite(estimates, sample, moves, step.reshape(outputs, k), separated):
+            return False
     middle = np.eye(root.rank)
     if l2 > 0:
         middle = root.inner.T @ fisher @ root.inner
@@ -257,15 +302,17 @@ def _softmax(
     own = np.stack([back.T @ full[c, :, c, :] @ back for c in range(classes)])
     estimates.fisher = own if base is None else np.delete(own, base, axis=0)
     estimates.condition = root.condition
-    estimates.identified = root.identified.reshape(outputs, k).all(axis=0)
+    identified = np.asarray(root.identified.reshape(outputs, k).all(axis=0))
+    estimates.identified = identified
     if l2 > 0:
         padded = np.zeros((classes, k))
         padded[:, -len(sample.names) :] = l2 * _dense(model.coef_)
         bias = root.outer @ (root.inner.T @ (Q.T @ padded).ravel())
         shrinkage(estimates, bias.reshape(outputs, k), len(fisher))
-    elif not estimates.identified.all():
-        shared = dataclasses.replace(root, identified=estimates.identified)
+    elif not identified.all():
+        shared = dataclasses.replace(root, identified=identified)
         estimates.notes += collinearity(shared, sample.parameters(free))
+    return True
 
 
 def _softmax_meat(
@@ -280,3 +327,22 @@ def _softmax_meat(
         scores = ((gap @ Q)[:, :, None] * A[:, None, :]).reshape(len(A), -1) @ root.inner
         total += (scores * share[rows, None]).T @ scores
     return total
+
+
+def _softmax_newton(
+    sample: Sample, root: Root, Q: Array, codes: Array, s: Array, P: Array, free: bool
+) -> tuple[Array, float]:
+    """As ``_newton``; a row moves by what its log-probabilities of the other classes do."""
+    slope = np.zeros(root.rank)
+    for rows, A in centred_rows(sample.design, root.center, free):
+        gap = -s[rows, None] * P[rows]
+        gap[np.arange(len(gap)), codes[rows].astype(np.intp)] += s[rows]
+        slope += root.inner.T @ ((gap @ Q).T @ A).ravel()
+    direction = (root.inner @ slope).reshape(Q.shape[1], -1)
+    moves = 0.0
+    for rows, A in centred_rows(sample.design, root.center, free):
+        shift = A @ direction.T @ Q.T
+        shift -= (P[rows] * shift).sum(axis=1, keepdims=True)
+        shift[np.arange(len(shift)), codes[rows].astype(np.intp)] = 0.0
+        moves = max(moves, float(np.abs(shift[sample.s[rows] > 0]).max(initial=0.0)))
+    return root.outer @ slope, moves

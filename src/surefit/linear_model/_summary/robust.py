@@ -1,16 +1,17 @@
 r"""Summaries of the robust regressions: M-estimates (Huber, Tukey) and quantiles.
 
-An M-estimate solves sum_i s_i psi(e_i / sigma) a_i = P w. If the noise is the same for all rows and symmetric, its
-covariance is sigma^2 E[psi^2] / E[psi']^2 (A'A)^-1 for many samples; Huber's H1 adds a correction of order k / n. If
-the noise differs from row to row, the sandwich with B = sum_i s_i psi'_i a_i a_i' and M = sum_i s_i^2 psi_i^2 a_i a_i'
-(times sigma^2) is right. The scale is estimated too, but for symmetric noise that does not matter to first
-order.
+An M-estimate solves sum_i s_i psi(e_i / sigma) a_i = P w. If the noise is the same for all rows and
+symmetric, its covariance is sigma^2 E[psi^2] / E[psi']^2 (A'A)^-1 for many samples; Huber's H1 adds a
+correction of order k / n. If the noise differs from row to row, the sandwich with B = sum_i s_i psi'_i a_i
+a_i' and M = sum_i s_i^2 psi_i^2 a_i a_i' (times sigma^2) is right. The scale is estimated too, but for
+symmetric noise that does not matter to first order.
 
-A quantile is pinned down by the density f_i(0) of the noise at it, not by a variance: B = sum_i s_i f_i(0) a_i a_i',
-M = tau (1 - tau) sum_i s_i^2 a_i a_i'. Three estimates of the density: *kernel* (Powell) counts residuals near zero row by
-row, so that it may differ between rows; *iid* uses one number for all rows; *fisher* takes the noise to be
-(asymmetric) Laplace, for which the quantile is the maximum-likelihood estimate, b = mean pinball loss (for the
-median: mean |e|, REG-9) and the Fisher information tau (1 - tau) A'A / b^2.
+A quantile is pinned down by the density f_i(0) of the noise at it, not by a variance: B = sum_i s_i f_i(0)
+a_i a_i', M = tau (1 - tau) sum_i s_i^2 a_i a_i'. Three estimates of the density: *kernel* (Powell) counts
+residuals near zero row by row, so that it may differ between rows; *iid* uses one number for all rows;
+*fisher* takes the noise to be (asymmetric) Laplace, for which the quantile is the maximum-likelihood
+estimate, b = mean pinball loss (for the median: mean |e|, REG-9) and the Fisher information tau (1 - tau) A'A
+/ b^2.
 
 References
 ----------
@@ -37,9 +38,9 @@ from .gaussian import shrinkage
 __all__ = ["hall_sheather", "m_estimate", "quantile_estimate"]
 
 _L1 = (
-    "no standard errors: the l1 penalty chose the non-zero coefficients by looking at y, and ordinary standard "
-    "errors ignore that choice. Refit with alpha=0 and the chosen features on rows that were not used to choose "
-    "them."
+    "no standard errors: the l1 penalty chose the non-zero coefficients by looking at y, and ordinary "
+    "standard errors ignore that choice. Refit with alpha=0 and the chosen features on rows that were not "
+    "used to choose them."
 )
 
 
@@ -74,8 +75,8 @@ def m_estimate(
     kinds = ("H1",) * same + ("HC0", "HC1") * convex
     if not kinds:
         estimates.notes.append(
-            "no standard errors: with precision weights the noise differs from row to row, which this loss has "
-            "no sandwich for."
+            "no standard errors: with precision weights the noise differs from row to row, which this loss "
+            "has no sandwich for."
         )
         return estimates
     kind = sample.choose(*kinds, model=model)
@@ -153,10 +154,11 @@ def quantile_estimate(model: Any, sample: Sample, tau: float, alpha: float) -> E
     estimates.fisher = (tau * (1.0 - tau) / size**2 * plain.gram)[None] if size > 0 else None
     scaled = e if kind == "kernel" else each * e
     width = _bandwidth(scaled[used], sample.copies[used], sample.n, tau)
-    if left <= 0 or (kind != "fisher" and not width > 0) or not size > 0:
+    exact = loss <= 1e-13 * float(sample.s @ np.abs(y))
+    if exact or left <= 0 or (kind != "fisher" and not width > 0):
         estimates.notes.append(
-            "no standard errors: too many of the residuals are 0, so that the density of the noise there "
-            "cannot be estimated."
+            "no standard errors: the fit goes through too many of the points, so that the density of the "
+            "noise there cannot be estimated."
         )
         return estimates
     root, middle = plain, np.eye(plain.rank)
@@ -175,8 +177,8 @@ def quantile_estimate(model: Any, sample: Sample, tau: float, alpha: float) -> E
         words = "Powell's kernel sandwich (the noise may differ from row to row)"
         if root.rank < plain.rank:
             estimates.notes.append(
-                f"only {int(np.count_nonzero(near))} residuals are within the bandwidth {width:.3g} of 0: too few "
-                "for the kernel sandwich. Use covariance='iid'."
+                f"only {int(np.count_nonzero(near))} residuals are within the bandwidth {width:.3g} of 0: "
+                "too few for the kernel sandwich. Use covariance='iid'."
             )
     _finish(model, sample, estimates, root, middle, 0.0, left)
     estimates.method = f"{words}, Student's t with {left:.6g} degrees of freedom"
@@ -185,8 +187,8 @@ def quantile_estimate(model: Any, sample: Sample, tau: float, alpha: float) -> E
 
 def _public(model: Any) -> tuple[Array, float, Array]:
     """Coefficients, intercept, and both as one row."""
-    w = np.asarray(model.coef_, dtype=np.float64).ravel()
-    b = float(np.ravel(model.intercept_)[0])
+    w = to_numpy(model.coef_).astype(np.float64).ravel()
+    b = float(to_numpy(model.intercept_).ravel()[0])
     return w, b, np.append(b, w)[None] if model.fit_intercept else w[None]
 
 
@@ -226,7 +228,7 @@ def hall_sheather(n: float, tau: float, level: float = 0.95) -> float:
 
 
 def _bandwidth(e: Array, copies: Array, n: float, tau: float) -> float:
-    """In the units of the residuals: a robust scale times the normal quantiles that far apart."""
+    """In the units of the residuals: their robust scale times the normal quantiles that far apart."""
     sample = np.repeat(e, copies.astype(np.intp))
     low, high = np.quantile(sample, [0.25, 0.75])
     h = hall_sheather(n, tau)

@@ -1,0 +1,90 @@
+"""The data of the benchmarks: public sets where their folder is there, made ones of the same kind otherwise."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+__all__ = ["correlated", "labels", "public", "text_like", "wide"]
+
+Array = NDArray[np.float64]
+
+
+def correlated(n: int, p: int, rng: np.random.Generator, share: float = 0.5) -> Array:
+    """Standard normal columns with a common factor: n rows, C order."""
+    X = rng.standard_normal((n, p))
+    X += share * rng.standard_normal((n, 1))
+    return X
+
+
+def labels(z: Array, rng: np.random.Generator) -> NDArray[np.int64]:
+    """0 or 1, drawn with probability sigma(z)."""
+    return (rng.random(len(z)) < 1.0 / (1.0 + np.exp(-z))).astype(np.int64)
+
+
+def wide(n: int, p: int, support: int, rng: np.random.Generator) -> tuple[Any, Array]:
+    """p >> n in Fortran order: neighbouring columns correlate by 0.5, a sparse signal, some noise."""
+    X = np.asfortranarray(rng.standard_normal((n, p)))
+    for j in range(1, p):
+        X[:, j] = 0.5 * X[:, j - 1] + np.sqrt(0.75) * X[:, j]
+    w = np.zeros(p)
+    w[rng.choice(p, support, replace=False)] = rng.standard_normal(support)
+    signal = X @ w
+    y = signal + 0.3 * signal.std() * rng.standard_normal(n)
+    return X, y - y.mean()
+
+
+def text_like(n: int, p: int, terms: int, rng: np.random.Generator) -> tuple[Any, NDArray[np.int64]]:
+    """tf-idf vectors as rcv1's: Zipf's columns, rows of unit length with about ``terms`` entries; labels 0/1."""
+    count = np.maximum(5, rng.lognormal(np.log(terms) - 0.15, 0.55, n).astype(np.int64))
+    popular = 1.0 / (np.arange(p) + 20.0)
+    columns = np.searchsorted(np.cumsum(popular / popular.sum()), rng.random(int(count.sum())))
+    rows = np.repeat(np.arange(n), count)
+    X = sp.coo_array((np.ones(len(rows)), (rows, np.minimum(columns, p - 1))), (n, p)).tocsr()
+    X.data = 1.0 + np.log(X.data)
+    idf = np.log((1 + n) / (1 + np.bincount(X.indices, minlength=p)))
+    X.data *= idf[X.indices]
+    X.data /= np.repeat(np.sqrt(np.add.reduceat(X.data**2, X.indptr[:-1])), np.diff(X.indptr))
+    w = rng.standard_normal(p) * (rng.random(p) < 0.2)
+    z = X @ w
+    shuffled = rng.permutation(p)  # the column number says nothing
+    X.indices = shuffled[X.indices].astype(np.int32)
+    X.indptr = X.indptr.astype(np.int32)
+    X.sort_indices()
+    return X, labels(3.0 * (z - np.median(z)) / z.std(), rng)
+
+
+def public(name: str) -> tuple[Any, Any] | None:
+    """A set from the folder of public data, or None where that is not there."""
+    from sklearn.datasets import load_svmlight_file
+
+    from tests.data import data_folder
+
+    folder = data_folder()
+    if folder is None:
+        return None
+    if name == "rcv1":
+        parts = [folder / "libsvm" / f"rcv1_small.{part}.gz" for part in ("train1000", "test500")]
+        read = [load_svmlight_file(str(part), n_features=47236) for part in parts]
+        return sp.vstack([X for X, _ in read], format="csr"), np.concatenate([y for _, y in read])
+    if name == "news20":
+        return _xz(folder / "libsvm" / "news20_multiclass.xz")
+    if name == "leukemia":
+        with np.load(folder / "tabular" / "highdim" / "ALLAML.npz") as part:
+            X, y = part["x"].astype(np.float64), part["y"].ravel().astype(np.float64)
+        X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+        return np.asfortranarray(X), y - y.mean()
+    raise ValueError(f"no public set {name!r}; there are rcv1, news20 and leukemia.")
+
+
+def _xz(path: Path) -> tuple[Any, Any]:
+    from sklearn.datasets import load_svmlight_file
+
+    with lzma.open(path) as file:
+        X, y = load_svmlight_file(file)
+    return X, y

@@ -1,0 +1,52 @@
+"""Softmax regression with a ridge penalty, 100 000 x 50, ten classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .data import correlated
+from .evaluate import Softmax
+from .harness import Contender, Variant, decades, race
+from .peers import fitting, ours, peer
+from .report import race_page
+
+TITLE = "Softmax regression"
+TEXT = "`LogisticRegression(C=1)` on ten classes, free intercepts."
+WHY: dict[str, str] = {}
+C = 1.0
+FIXED: dict[str, Any] = {"C": C, "max_iter": 10_000}
+
+
+def measure(options: Any) -> dict[str, Any]:
+    n, p, k = (2_000, 10, 4) if options.quick else (100_000, 50, 10)
+    rng = np.random.default_rng(2)
+    X = correlated(n, p, rng)
+    scores = X @ (rng.standard_normal((p, k)) / np.sqrt(p)) + rng.gumbel(size=(n, k))
+    y = np.argmax(scores, axis=1)
+    mine = [Variant("default", fitting(ours("LogisticRegression"), X, y, **FIXED), decades(-2, -10))]
+    title = f"softmax {n:,} x {p} x {k}".replace(",", " ")
+    problem = Softmax(X, y, C)
+    return {"races": [race(title, problem, Contender("surefit", mine), _peers(X, y), pairs=options.pairs)]}
+
+
+def page(results: dict[str, Any]) -> str:
+    return race_page(TITLE, TEXT, results, WHY, "multinomial")
+
+
+def _peers(X: Any, y: Any) -> list[Contender]:
+    import sklearn.linear_model
+
+    model, grid, single = sklearn.linear_model.LogisticRegression, decades(-2, -9), X.astype(np.float32)
+    found = []
+    for solver, goal in {"lbfgs": 5.0, "newton-cholesky": 2.0}.items():
+        variants = [
+            Variant("float64", fitting(model, X, y, solver=solver, **FIXED), grid),
+            Variant("float32", fitting(model, single, y, solver=solver, **FIXED), grid),
+        ]
+        found.append(Contender(f"scikit-learn {solver}", variants, goal))
+    if intelex := peer("sklearnex.linear_model"):
+        fit = fitting(intelex.LogisticRegression, X, y, solver="lbfgs", **FIXED)
+        found.append(Contender("scikit-learn-intelex", [Variant("lbfgs", fit, grid)]))
+    return found

@@ -1,0 +1,67 @@
+"""Least squares, 500 000 x 100, with an intercept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .data import correlated
+from .evaluate import LeastSquares
+from .harness import Contender, Point, Variant, race
+from .peers import fitting, ours, peer
+from .report import race_page
+
+TITLE = "Least squares"
+TEXT = """
+`LinearRegression` with its defaults. No tolerance to choose: each method ends where it ends. The peers are tried in both
+precisions (float32 data too, as long as the gap on the float64 data is reached) and both memory layouts.
+"""
+WHY: dict[str, str] = {}
+
+
+def measure(options: Any) -> dict[str, Any]:
+    n, p = (4_000, 20) if options.quick else (500_000, 100)
+    rng = np.random.default_rng(0)
+    X = correlated(n, p, rng)
+    y = X @ rng.standard_normal(p) + 2.0 + rng.standard_normal(n)
+    mine = Contender("surefit", [Variant("default", fitting(ours("LinearRegression"), X, y))])
+    title = f"OLS {n:,} x {p}".replace(",", " ")
+    return {"races": [race(title, LeastSquares(X, y), mine, _peers(X, y), pairs=options.pairs)]}
+
+
+def page(results: dict[str, Any]) -> str:
+    return race_page(TITLE, TEXT, results, WHY, "ols")
+
+
+def _peers(X: Any, y: Any) -> list[Contender]:
+    import sklearn.linear_model
+
+    layouts = {
+        "float64": (X, y),
+        "float64, Fortran order": (np.asfortranarray(X), y),
+        "float32": (X.astype(np.float32), y.astype(np.float32)),
+    }
+
+    def variants(model: Any) -> list[Variant]:
+        return [Variant(label, fitting(model, *data)) for label, data in layouts.items()]
+
+    found = [Contender("scikit-learn", variants(sklearn.linear_model.LinearRegression), goal=10)]
+    if intelex := peer("sklearnex.linear_model"):
+        found.append(Contender("scikit-learn-intelex", variants(intelex.LinearRegression), goal=1))
+    if statsmodels := peer("statsmodels.api"):
+        found.append(Contender("statsmodels", _statsmodels(statsmodels, X, y)))
+    return found
+
+
+def _statsmodels(sm: Any, X: Any, y: Any) -> list[Variant]:
+    A = np.column_stack([np.ones(len(X)), X])
+
+    def fit(method: str) -> Any:
+        def run(_: None) -> Point:
+            params = sm.OLS(y, A).fit(method=method).params
+            return params[1:], params[0]
+
+        return run
+
+    return [Variant(method, fit(method)) for method in ("qr", "pinv")]

@@ -1,0 +1,190 @@
+"""Dense = sparse = torch = row blocks, to rounding, for every estimator and every input that it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import surefit
+from surefit import linear_model as lm
+from surefit.design import RowBlocks, as_design
+
+torch = pytest.importorskip("torch")
+
+N, P = 240, 6
+
+
+def _data(seed=0, classes=None):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, P)) * 10.0 ** rng.integers(-1, 2, P) + rng.standard_normal(P)
+    X[rng.random((N, P)) < 0.4] = 0.0
+    signal = X @ (rng.standard_normal(P) / np.abs(X).max(axis=0))
+    if classes is None:
+        return X, signal + 0.3 * rng.standard_normal(N), rng.integers(0, 4, N).astype(float)
+    noise = rng.gumbel(size=(N, classes)) + np.outer(signal, np.arange(classes))
+    return X, noise.argmax(axis=1), rng.integers(0, 4, N).astype(float)
+
+
+REGRESSORS = {
+    "LinearRegression": lm.LinearRegression(),
+    "LinearRegression, no intercept": lm.LinearRegression(fit_intercept=False),
+    "Ridge": lm.Ridge(alpha=0.7),
+    "Ridge, alpha=0": lm.Ridge(alpha=0.0),
+}
+CLASSIFIERS = {
+    "LogisticRegression": lm.LogisticRegression(tol=1e-10),
+    "LogisticRegression, no penalty": lm.LogisticRegression(C=np.inf, tol=1e-10, max_iter=500),
+    "LogisticRegression, balanced": lm.LogisticRegression(class_weight="balanced", tol=1e-10),
+}
+CASES = [(name, model, None) for name, model in REGRESSORS.items()]
+CASES += [(f"{name}, {k} classes", model, k) for name, model in CLASSIFIERS.items() for k in (2, 3)]
+
+
+def _inputs(X, folder):
+    """X in every form, with the kind that an estimator says it takes."""
+    np.save(folder / "a.npy", X[:100])
+    np.save(folder / "b.npy", X[100:])
+    yield "dense", "Fortran order", np.asfortranarray(X)
+    yield "sparse", "csr matrix", sp.csr_matrix(X)
+    yield "sparse", "csc array", sp.csc_array(X)
+    yield "torch", "tensor", torch.tensor(X)
+    yield "torch", "strided tensor", torch.tensor(np.asfortranarray(X))
+    yield "blocks", "two files", RowBlocks([folder / "a.npy", folder / "b.npy"])
+    yield (
+        "blocks",
+        "small blocks",
+        RowBlocks(folder, block_bytes=100)
+        if False
+        else RowBlocks([folder / "a.npy", folder / "b.npy"], block_bytes=1000),
+    )
+    yield "blocks", "an iterator", RowBlocks(lambda: iter(np.array_split(X, 7)))
+
+
+def _like(values, X):
+    return torch.as_tensor(values) if isinstance(X, torch.Tensor) else values
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize(("name", "model", "classes"), CASES, ids=[case[0] for case in CASES])
+def test_every_input_gives_the_same_model_and_certificate(name, model, classes, weighted, tmp_path):
+    X, y, weights = _data(classes=classes)
+    s = weights if weighted else None
+    reference = clone(model).fit(X, y, sample_weight=s)
+    taken = model._accepts()
+    seen = set()
+    for kind, form, given in _inputs(X, tmp_path):
+        if kind not in taken:
+            continue
+        seen.add(kind)
+        fitted = clone(model).fit(
+            given, _like(y, given), sample_weight=None if s is None else _like(s, given)
+        )
+        if kind == "torch":
+            assert isinstance(fitted.coef_, torch.Tensor), form
+            assert fitted.coef_.dtype == torch.float64
+        scale = np.abs(reference.coef_).max()
+        np.testing.assert_allclose(
+            np.asarray(fitted.coef_), reference.coef_, rtol=0, atol=1e-8 * scale, err_msg=form
+        )
+        predicted = fitted.predict(given)
+        assert isinstance(predicted, torch.Tensor) == (kind == "torch")
+        np.testing.assert_allclose(
+            np.asarray(predicted), reference.predict(X), rtol=1e-7, atol=1e-8, err_msg=form
+        )
+        assert fitted.certificate_.data_id == reference.certificate_.data_id, form
+        assert fitted.certificate_.ok
+        assert [c.name for c in fitted.certificate_.claims] == [
+            c.name for c in reference.certificate_.claims
+        ]
+        again = surefit.verify(
+            fitted,
+            given,
+            _like(y, given),
+            sample_weight=None if s is None else _like(s, given),
+        )
+        assert again.ok, form
+        # a stranger may hold the same data in another form
+        assert surefit.verify(fitted, X, y, sample_weight=s).ok
+    assert seen == set(taken)
+
+
+def test_weights_count_repetitions_on_disk_and_in_tensors(tmp_path):
+    X, y, weights = _data()
+    repeated = np.repeat(np.arange(N), weights.astype(int))
+    reference = lm.Ridge().fit(X[repeated], y[repeated])
+    np.save(tmp_path / "x.npy", X)
+    for given, s in [
+        (RowBlocks(tmp_path / "x.npy"), weights),
+        (torch.tensor(X), torch.tensor(weights)),
+    ]:
+        fitted = lm.Ridge().fit(given, _like(y, given), sample_weight=s)
+        np.testing.assert_allclose(np.asarray(fitted.coef_), reference.coef_, rtol=1e-9)
+
+
+def test_float32_stays_float32_and_on_its_device():
+    X, y, _ = _data()
+    fitted = lm.Ridge().fit(torch.tensor(X, dtype=torch.float32), torch.tensor(y))
+    assert fitted.coef_.dtype == torch.float32
+    assert fitted.predict(torch.tensor(X, dtype=torch.float32)).dtype == torch.float32
+    assert fitted.certificate_.ok
+
+
+def test_several_targets_in_a_tensor():
+    X, y, _ = _data()
+    Y = np.column_stack([y, -2.0 * y + X[:, 0]])
+    fitted = lm.Ridge().fit(torch.tensor(X), torch.tensor(Y))
+    np.testing.assert_allclose(fitted.coef_.numpy(), lm.Ridge().fit(X, Y).coef_, rtol=1e-9)
+    assert fitted.intercept_.shape == (2,)
+
+
+def test_operations_of_every_design_agree(tmp_path):
+    X, y, weights = _data(3)
+    s = weights + 0.5
+    np.save(tmp_path / "x.npy", X)
+    dense = as_design(X)
+    w, center = np.arange(1.0, P + 1), X.mean(axis=0)
+    for given in (
+        sp.csr_array(X), torch.tensor(X), RowBlocks(tmp_path / "x.npy", block_bytes=700),
+    ):  # fmt: skip
+        design = as_design(given)
+        near = design.vector(s)
+        pairs = [
+            (design.dot(w), X @ w),
+            (design.tdot(near), X.T @ s),
+            (design.gram(near, center), (X - center).T @ (s[:, None] * (X - center))),
+            (design.gram(), X.T @ X),
+            (design.row_squares(), (X**2).sum(axis=1)),
+            (design.column_norms(near, center), np.sqrt(s @ (X - center) ** 2)),
+            (design.mean(near), s @ X / s.sum()),
+            (design.columns([4, 1]), X[:, [4, 1]]),
+            (design.home(), X),
+            (design.sample(7).home(), X[::7]),
+            (design.sum_squares(near), (s[:, None] * X**2).sum()),
+        ]
+        target = design.vector(y[:, None])
+        for ours, theirs in zip(
+            design.moments(target, near, centred=True),
+            dense.moments(y[:, None], s, centred=True),
+            strict=True,
+        ):
+            pairs.append((ours, theirs))
+        z, mean = design.dot_and_mean(w, near)
+        pairs += [(z, X @ w), (mean, s @ X / s.sum())]
+        residual = design.respond(w, lambda rows, z, near=near: near[rows] * z, center)
+        pairs.append((residual, (X - center).T @ (s * ((X - center) @ w))))
+        for ours, theirs in pairs:
+            np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-11, atol=1e-11)
+
+
+def test_moments_of_rows_that_drift_are_centred_again():
+    """The first block is far from the mean: centring there would cancel twelve digits."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60_000, 3)) + np.linspace(0.0, 1e6, 60_000)[:, None] * [1, 0, -1]
+    X[:, 0] += 1e8
+    gram, _, mean, _ = as_design(X).moments(X[:, :1], np.ones(len(X)), centred=True)
+    exact = X.astype(np.longdouble)
+    exact = exact - exact.mean(axis=0)
+    np.testing.assert_allclose(gram, (exact.T @ exact).astype(float), rtol=1e-10, atol=1e-4)
+    np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-14)
