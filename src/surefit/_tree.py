@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from ._namespace import is_torch, to_numpy
 from .certificate import Certificate
 
 __all__ = ["ModelFileError", "Reader", "Writer"]
@@ -76,6 +77,8 @@ class Writer:
             return {"dict": [list(pair) for pair in zip(keys, values)]}
         if kind in (np.ndarray, np.memmap):
             return self.array(value, path)
+        if is_torch(value):  # a file knows no devices: it is loaded as an array
+            return self.array(to_numpy(value), path)
         if kind in (sp.csr_array, sp.csr_matrix) and value.ndim == 2:
             return self.csr(value, path)
         if kind is Certificate:

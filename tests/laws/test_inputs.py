@@ -188,3 +188,31 @@ def test_moments_of_rows_that_drift_are_centred_again():
     exact = exact - exact.mean(axis=0)
     np.testing.assert_allclose(gram, (exact.T @ exact).astype(float), rtol=1e-10, atol=1e-4)
     np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-14)
+
+
+def test_a_model_fitted_on_tensors_predicts_arrays_and_is_saved_as_arrays(tmp_path):
+    X, y, _ = _data(classes=3)
+    for labels, given in ((y, X), (np.minimum(y, 1), X)):
+        model = lm.LogisticRegression().fit(torch.tensor(given), torch.tensor(labels))
+        plain = lm.LogisticRegression().fit(given, labels)
+        assert torch.equal(model.predict(torch.tensor(given)), torch.tensor(plain.predict(given)))
+        for method in ("decision_function", "predict_proba", "predict_log_proba", "predict"):
+            ours, theirs = (
+                getattr(model, method)(torch.tensor(given)),
+                getattr(plain, method)(given),
+            )
+            np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-6, atol=1e-8)
+            np.testing.assert_allclose(getattr(model, method)(given), theirs, rtol=1e-6, atol=1e-8)
+        model.save(tmp_path / "model.surefit")
+        loaded = surefit.load(tmp_path / "model.surefit")
+        assert isinstance(loaded.coef_, np.ndarray)
+        np.testing.assert_array_equal(loaded.predict(given), plain.predict(given))
+        assert surefit.verify(loaded, given, labels).ok
+
+
+def test_log_probabilities_of_tensors_do_not_underflow():
+    X = torch.tensor([[-2000.0], [-1.0], [1.0], [2000.0]], dtype=torch.float64)
+    model = lm.LogisticRegression(C=100.0).fit(X[1:3], torch.tensor([0, 1]))
+    logs = model.predict_log_proba(X)
+    assert bool(torch.isfinite(logs).all())
+    assert float(logs[0, 1]) < -1000.0

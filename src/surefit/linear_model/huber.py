@@ -44,7 +44,7 @@ from .least_squares import kept_rows
 __all__ = ["HuberRegressor"]
 
 _SMALL = 1 << 21  # entries of X up to which the fit goes on to rounding
-_RESERVE = 1e-2  # share of the tolerance that the solver's own estimate must reach
+_RESERVE = 2e-2  # share of the tolerance that the solver's own estimate must reach
 
 
 class HuberRegressor(LinearRegressor):

@@ -482,7 +482,9 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         """Logarithm of :meth:`predict_proba`, without underflow."""
         z = self.decision_function(X)
         if is_torch(z):
-            return z.log_softmax(1) if z.ndim == 2 else _both(-(-z).softplus(), -z.softplus())
+            if z.ndim == 1:
+                z = _both(-0.5 * z, 0.5 * z)
+            return z.log_softmax(1)
         if z.ndim == 1:
             return np.column_stack([log_expit(-z), log_expit(z)])
         return log_softmax(z, axis=1)

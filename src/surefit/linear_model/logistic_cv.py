@@ -275,9 +275,9 @@ class LogisticRegressionCV(LogisticRegression):
         start = np.mean([coefs[index] for index in best], axis=0)
         self.coef_ = start[:, :p]
         self.intercept_ = start[:, p] if self.fit_intercept else np.zeros(len(start))
-        self.C_ = float(np.mean([self.Cs_[c] for _, _, c in best]))
-        self.l1_ratio_ = ratios[best[0][1]]
+        self.C_, self.l1_ratio_ = float(self.Cs_[best[0][2]]), ratios[best[0][1]]
         if not self.refit:
+            self.C_ = float(np.mean([self.Cs_[c] for _, _, c in best]))
             self.l1_ratio_ = float(np.mean([self._share(ratios[r]) for _, r, _ in best]))
             return
         model = self._model(self.C_, self.l1_ratio_, self._class_weight(y, sample_weight))

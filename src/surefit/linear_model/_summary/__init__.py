@@ -13,7 +13,7 @@ from ..._namespace import to_numpy
 from ...design import as_design
 from ...fingerprint import fingerprint
 from ...inference.summary import Noise, Summary, intervals
-from . import gaussian, logistic, selected  # noqa: F401  (they register their models)
+from . import gaussian, logistic, robust, selected  # noqa: F401  (they register their models)
 from .core import Array, Estimates, Sample, describe
 
 __all__ = ["summarize"]

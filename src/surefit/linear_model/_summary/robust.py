@@ -32,7 +32,8 @@ from scipy.special import ndtri
 from ..._namespace import to_numpy
 from ...inference.information import Root, factor, meat
 from ...inference.summary import Noise
-from .core import Array, Estimates, Sample, collinearity, sandwich_weights, too_many
+from ..huber import HuberRegressor
+from .core import Array, Estimates, Sample, collinearity, describe, sandwich_weights, too_many
 from .gaussian import shrinkage
 
 __all__ = ["hall_sheather", "m_estimate", "quantile_estimate"]
@@ -42,6 +43,19 @@ _L1 = (
     "standard errors ignore that choice. Refit with alpha=0 and the chosen features on rows that were not "
     "used to choose them."
 )
+
+
+@describe.register
+def _huber(model: HuberRegressor, sample: Sample) -> Estimates:
+    epsilon = float(model.epsilon)
+    return m_estimate(
+        model,
+        sample,
+        lambda u: np.clip(u, -epsilon, epsilon),
+        lambda u: (np.abs(u) <= epsilon).astype(np.float64),
+        float(model.scale_),
+        float(model.alpha),
+    )
 
 
 def m_estimate(
@@ -66,7 +80,7 @@ def m_estimate(
         noise=Noise("unspecified", scale, math.nan, math.nan),
     )
     why_not = too_many(stacked.shape[1])
-    if not scale > 0:
+    if not scale > 1e-13 * float(sample.s @ np.abs(sample.targets()[:, 0])) / sample.s.sum():
         why_not = "an exact fit: the scale of the residuals is 0, and there are no standard errors."
     if why_not is not None:
         estimates.notes.append(why_not)

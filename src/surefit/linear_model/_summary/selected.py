@@ -1,7 +1,7 @@
 """Summaries of models whose penalty was chosen by cross-validation, and of those with shared sparsity.
 
-The description is that of the model with the chosen penalty. The choice itself was made with the same rows, which
-no standard error below accounts for; the notes say so.
+The description is that of the model with the chosen penalty. The choice itself was made with the same rows,
+which no standard error below accounts for; the notes say so.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..logistic_cv import LogisticRegressionCV
 from ..multitask import MultiTaskElasticNet
 from ..path_cv import ElasticNetCV, LassoCV, MultiTaskElasticNetCV, MultiTaskLassoCV
 from ..ridge import Ridge
@@ -22,8 +23,8 @@ __all__: list[str] = []
 
 _GROUPS = (
     "no standard errors: the penalty chose the features that are used at all by looking at the targets, and "
-    "ordinary standard errors ignore that choice. Refit LinearRegression with the chosen features on rows that "
-    "were not used to choose them."
+    "ordinary standard errors ignore that choice. Refit LinearRegression with the chosen features on rows "
+    "that were not used to choose them."
 )
 
 
@@ -50,12 +51,27 @@ def _path(model: Any, sample: Sample) -> Estimates:
     return _chosen(model, model._model(), sample)
 
 
-def _chosen(model: Any, inner: Any, sample: Sample) -> Estimates:
+@describe.register
+def _logistic(model: LogisticRegressionCV, sample: Sample) -> Estimates:
+    if not model.refit:
+        raise ValueError(
+            "refit=False: the coefficients are averages over the folds, whose distribution is not known. "
+            "Fit with refit=True."
+        )
+    C, ratio = np.ravel(model.C_)[:1], np.ravel(np.asarray(model.l1_ratio_))[0]
+    weights = model._class_weight(sample.y, sample.sample_weight)
+    return _chosen(model, model._model(float(C[0]), ratio, weights), sample, "C", C)
+
+
+def _chosen(
+    model: Any, inner: Any, sample: Sample, name: str = "alpha", value: Any = None
+) -> Estimates:
     """The description of ``inner`` with the coefficients of ``model``."""
     inner.coef_, inner.intercept_ = model.coef_, model.intercept_
     estimates = describe(inner, sample)
-    values = ", ".join(f"{value:.4g}" for value in np.atleast_1d(model.alpha_)[:4])
+    value = np.atleast_1d(model.alpha_) if value is None else value
+    words = ", ".join(f"{v:.4g}" for v in value[:4]) + (", ..." if len(value) > 4 else "")
     estimates.notes.append(
-        f"alpha = {values} was chosen by cross-validation on these rows; what is shown takes it as given."
+        f"{name} = {words} was chosen by cross-validation on these rows; what is shown takes it as given."
     )
     return estimates
