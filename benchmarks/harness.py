@@ -31,7 +31,7 @@ __all__ = ["Contender", "Variant", "decades", "interval", "paired", "race", "sec
 
 TARGET = 1e-6
 LONG, SHORT = 60.0, 1.0  # seconds of a run above which three pairs do, below which eleven are taken
-WORTH_REPEATING = 30.0  # a first call that takes longer is not repeated: compiling is a small part of it
+WORTH_REPEATING = 30.0  # a longer first call of a lone setting is not repeated: compiling is little of it
 EXTRA = 2.0  # seconds worth spending on a tighter setting, for the plot alone
 Point = tuple[Any, ...]
 
@@ -161,10 +161,11 @@ def _search(search: Search, problem: Problem, best: Any) -> Any:
     cap = search.contender.cap
     for variant in search.contender.variants:
         runs: list[Run] = []
-        best = _restart(runs, variant, 0, problem, best)
+        warm_up = min(2, len(variant.settings) - 1)  # the loosest setting may return before it compiles
+        best = _restart(runs, variant, warm_up, problem, best)
         search.first_call = max(runs[0].seconds, np.nan_to_num(search.first_call))
-        if runs[0].seconds < WORTH_REPEATING:
-            runs.clear()  # it was the warm-up
+        if warm_up or runs[0].seconds < WORTH_REPEATING:
+            runs.clear()
         for order in range(len(runs), len(variant.settings)):
             if runs and (runs[-1].gap <= TARGET or _predicted(runs) > cap):
                 break

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "race_goals", "race_page", "section", "table", "write"]
+__all__ = ["ROOT", "race_goals", "race_page", "ratio_text", "section", "table", "write"]
 
 ROOT = Path(__file__).resolve().parent.parent
 INTRO = """\
@@ -107,7 +107,7 @@ def race_goals(results: Mapping[str, Any]) -> list[dict[str, Any]]:
                 continue
             work = f"{race['problem']} against {row['name']}"
             lines.append(
-                {"work": work, "goal": f"{row['goal']:g}×", "measured": _ratio(row), "reached": reached(row)}
+                {"work": work, "goal": f"{row['goal']:g}×", "measured": ratio_text(row), "reached": reached(row)}
             )  # fmt: skip
     return lines
 
@@ -160,13 +160,14 @@ def _row(race: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
         return [*start, f"failed: {row['error']}", "–", "–", "–", "–", "–", goal, reached(row)]
     if row["setting"] is None:
         state = "stopped" if row["capped"] else "tightest setting"
-        return [*start, f"{state}, floor {_floor(row)}", _s(row.get("ours")), _s(row.get("peer")), _ratio(row),
+        return [*start, f"{state}, floor {_floor(row)}", _s(row.get("ours")), _s(row.get("peer")), ratio_text(row),
                 "–", f"{_g(ours['gap'])} / {_floor(row)}", goal, reached(row)]  # fmt: skip
-    return [*start, row["setting"], _s(row.get("ours")), _s(row.get("peer")), _ratio(row), _x(row.get("worst")),
+    return [*start, row["setting"], _s(row.get("ours")), _s(row.get("peer")), ratio_text(row), _x(row.get("worst")),
             f"{_g(ours['gap'])} / {_g(row['gap'])}", goal, reached(row)]  # fmt: skip
 
 
-def _ratio(row: Mapping[str, Any]) -> str:
+def ratio_text(row: Mapping[str, Any]) -> str:
+    """The ratio with its interval, or what stands for it."""
     if "ratio" in row:
         low, high = row["interval"]
         return f"{_x(row['ratio'])} [{_x(low)}, {_x(high)}]"

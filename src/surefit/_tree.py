@@ -30,14 +30,24 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
     "ElasticNet": "surefit.linear_model:ElasticNet",
+    "ElasticNetCV": "surefit.linear_model:ElasticNetCV",
     "HuberRegressor": "surefit.linear_model:HuberRegressor",
     "Lasso": "surefit.linear_model:Lasso",
+    "LassoCV": "surefit.linear_model:LassoCV",
     "LinearRegression": "surefit.linear_model:LinearRegression",
     "LogisticRegression": "surefit.linear_model:LogisticRegression",
+    "LogisticRegressionCV": "surefit.linear_model:LogisticRegressionCV",
+    "MultiTaskElasticNet": "surefit.linear_model:MultiTaskElasticNet",
+    "MultiTaskElasticNetCV": "surefit.linear_model:MultiTaskElasticNetCV",
+    "MultiTaskLasso": "surefit.linear_model:MultiTaskLasso",
+    "MultiTaskLassoCV": "surefit.linear_model:MultiTaskLassoCV",
     "OneVsOneClassifier": "surefit.multiclass:OneVsOneClassifier",
     "OneVsRestClassifier": "surefit.multiclass:OneVsRestClassifier",
     "Perceptron": "surefit.linear_model:Perceptron",
     "Ridge": "surefit.linear_model:Ridge",
+    "RidgeCV": "surefit.linear_model:RidgeCV",
+    "RidgeClassifier": "surefit.linear_model:RidgeClassifier",
+    "RidgeClassifierCV": "surefit.linear_model:RidgeClassifierCV",
 }
 
 # safetensors' name of each dtype, such as "F64": bool, int and uint of 8 to 64 bits, float of 16 to 64

@@ -72,9 +72,20 @@ def _hash_array(array: Any) -> tuple[int, int]:
     table = table.reshape(len(table), -1)
     entries = _DEVICE_BLOCK if on_device else _BLOCK
     rows = max(1, entries // max(1, table.shape[1]))
-    starts = range(0, len(table), rows)
-    blocks = ((slice(start, start + rows), table[start : start + rows]) for start in starts)
-    return _hash_blocks(blocks, _device_row_sums if on_device else _dense_row_sums)
+    row_sums = _device_row_sums if on_device else _dense_row_sums
+
+    def part(first: int, last: int) -> tuple[int, int]:
+        starts = range(first, last, rows)
+        cuts = (slice(start, min(start + rows, last)) for start in starts)
+        return _hash_blocks(((cut, table[cut]) for cut in cuts), row_sums)
+
+    if on_device:
+        return part(0, len(table))
+    from ._jit.threads import over_rows
+
+    found = over_rows(len(table), part, least=max(1, 4 * rows))
+    first, second = (sum(words) % (1 << 64) for words in zip(*found, strict=True))
+    return first, second
 
 
 def _hash_blocks(

@@ -1,30 +1,20 @@
 """``model.summary``: standard errors, intervals and likelihoods, and what is said where there are none."""
 
-import json
 import math
-from fractions import Fraction
-from types import SimpleNamespace
 
 import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import special, stats
-from scipy.optimize import linprog
 from sklearn.datasets import load_diabetes, load_iris, load_wine
-from tests.theory.nist_data import SETS
-from tests.theory.statsmodels_data import HUBER_SCALE, RECORDED, compute, data
+from tests.summary_tools import UNPENALISED, close, made, with_ones
+from tests.theory.statsmodels_data import RECORDED, compute, data
 
 from surefit import CertificateWarning
-from surefit.densities import (
-    fisher_information,
-    gaussian_log_likelihood,
-    gaussian_noise_scale,
-    laplace_log_likelihood,
-    laplace_noise_scale,
-)
-from surefit.design import as_design
-from surefit.inference import Summary, information
+from surefit.densities import fisher_information, gaussian_log_likelihood, gaussian_noise_scale
+from surefit.design import RowBlocks
+from surefit.inference import information
 from surefit.inference.summary import intervals
 from surefit.linear_model import (
     ElasticNet,
@@ -34,30 +24,9 @@ from surefit.linear_model import (
     Perceptron,
     Ridge,
 )
-from surefit.linear_model._summary.core import Sample
-from surefit.linear_model._summary.robust import hall_sheather, m_estimate, quantile_estimate
-
-UNPENALISED = {"C": np.inf, "tol": 1e-13, "max_iter": 200}
-COVERAGE = 4.5  # standard deviations of a binomial count: a false alarm in 150 000 seeds
-
-
-def with_ones(X):
-    return np.column_stack([np.ones(len(X)), X])
-
-
-def made(n=60, p=4, seed=0, targets=None):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p)) @ (np.eye(p) + 0.4) + np.arange(p)
-    noise = rng.normal(size=n if targets is None else (n, targets))
-    return X, ((X @ np.arange(1.0, p + 1) + 2.0) + noise.T).T
-
-
-def close(found, want, rtol=1e-9):
-    found, want = np.ravel(found), np.ravel(want)
-    np.testing.assert_allclose(
-        found, np.full_like(found, want) if want.size == 1 else want, rtol=rtol
-    )
-
+from surefit.linear_model.logistic_cv import LogisticRegressionCV
+from surefit.linear_model.path_cv import ElasticNetCV, LassoCV, MultiTaskLassoCV
+from surefit.linear_model.ridge_cv import RidgeCV
 
 # ---------------------------------------------------------------------------- statsmodels
 
@@ -664,398 +633,6 @@ def test_class_weights_need_the_sandwich():
         model.summary(X, y, covariance="fisher")
 
 
-# ---------------------------------------------------------------------------- coverage
-
-
-def coverage(s, truth, count):
-    """How many intervals hold the truth, as standard deviations away from what the level promises."""
-    inside = ((s.low <= truth) & (truth <= s.high)).sum(axis=0)
-    return (inside - s.level * count) / math.sqrt(count * s.level * (1 - s.level))
-
-
-@pytest.mark.spec("REG-8")
-@pytest.mark.parametrize("level", [0.5, 0.95])
-def test_intervals_of_least_squares_cover_exactly(level):
-    """12 rows, 4 parameters: exact at any size, where the normal law would be far off."""
-    rng = np.random.default_rng(0)
-    X, truth, draws = rng.normal(size=(12, 3)), np.array([1.0, -2.0, 0.0, 0.5]), 4000
-    Y = (with_ones(X) @ truth)[:, None] + 0.7 * rng.normal(size=(12, draws))
-    s = LinearRegression().fit(X, Y).summary(X, Y, level=level)
-    assert np.abs(coverage(s, truth, draws)).max() < COVERAGE
-    # under the null hypothesis (the third parameter is 0) p-values are uniform
-    assert stats.kstest(s.p_value[:, 2], "uniform").pvalue > 1e-3
-    if level == 0.95:
-        narrow = 1.96 * s.std_error
-        inside = (np.abs(s.coef - truth) <= narrow).mean()
-        assert inside < 0.93  # what the normal law would have claimed to be 0.95
-
-
-@pytest.mark.spec("REG-7", "REG-8")
-def test_standard_errors_reach_the_cramer_rao_bound_and_fall_as_one_over_root_n():
-    rng = np.random.default_rng(1)
-    truth, sigma, draws, sizes = np.array([1.0, -2.0, 0.5]), 0.7, 3000, (30, 120, 480)
-    errors = []
-    for n in sizes:
-        X = rng.normal(size=(n, 2))
-        Y = (with_ones(X) @ truth)[:, None] + sigma * rng.normal(size=(n, draws))
-        s = LinearRegression().fit(X, Y).summary(X, Y)
-        bound = np.linalg.inv(fisher_information(with_ones(X), sigma))
-        scale = np.sqrt(np.outer(np.diag(bound), np.diag(bound)))
-        # efficient: the covariance over the draws is the bound, and so is what each summary says on average
-        assert (np.abs(np.cov(s.coef.T) - bound) <= 5 * math.sqrt(2 / draws) * scale).all()
-        assert (
-            np.abs(s.covariance.mean(axis=0) - bound) <= 5 * math.sqrt(2 / draws / (n - 3)) * scale
-        ).all()
-        # unbiased noise variance; the maximum-likelihood one is too small by (n - 3) / n
-        assert s.noise.variance.mean() == pytest.approx(
-            sigma**2, abs=5 * sigma**2 * math.sqrt(2 / draws / (n - 3))
-        )
-        assert s.noise.variance_mle.mean() / s.noise.variance.mean() == pytest.approx((n - 3) / n)
-        errors.append(s.std_error.mean())
-    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(-0.5, abs=0.05)
-
-
-def test_the_sandwich_covers_where_the_fisher_information_does_not():
-    """Noise that grows with x: equal variance is a wrong assumption."""
-    rng = np.random.default_rng(2)
-    X, truth, draws = rng.normal(size=(150, 1)), np.array([1.0, 2.0]), 600
-    noise = (0.2 + np.abs(X)) * rng.normal(size=(150, draws))
-    Y = (with_ones(X) @ truth)[:, None] + noise
-    model = LinearRegression().fit(X, Y)
-    assert coverage(model.summary(X, Y), truth, draws)[1] < -10
-    assert np.abs(coverage(model.summary(X, Y, covariance="HC3"), truth, draws)).max() < COVERAGE
-
-
-def test_ridge_intervals_cover_the_expectation_of_the_estimator_not_the_truth():
-    rng = np.random.default_rng(3)
-    X, truth, draws = rng.normal(size=(40, 3)), np.array([1.0, 3.0, -2.0, 0.0]), 3000
-    A = with_ones(X)
-    Y = (A @ truth)[:, None] + rng.normal(size=(40, draws))
-    s = Ridge(8.0).fit(X, Y).summary(X, Y)
-    B = np.linalg.inv(A.T @ A + 8.0 * np.diag([0.0, 1.0, 1.0, 1.0]))
-    expected = B @ A.T @ A @ truth
-    # the noise is over-estimated by the squared bias, so the intervals are on the safe side
-    assert coverage(s, expected, draws).min() > -COVERAGE
-    assert coverage(s, truth, draws)[1] < -10
-    exact = B @ A.T @ A @ B
-    scale = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
-    assert (np.abs(np.cov(s.coef.T) - exact) <= 5 * math.sqrt(2 / draws) * scale).all()
-    assert s.noise.variance.mean() > 1.0
-
-
-@pytest.mark.spec("REG-8")
-def test_logistic_intervals_cover_and_estimates_are_normal():
-    rng = np.random.default_rng(4)
-    truth, draws, n = np.array([0.3, 1.0, -0.5]), 400, 400
-    X = rng.normal(size=(n, 2))
-    p = special.expit(with_ones(X) @ truth)
-    bound = np.linalg.inv((with_ones(X).T * (p * (1 - p))) @ with_ones(X))
-    coefs, hits, errors = [], 0, []
-    for _ in range(draws):
-        labels = (rng.random(n) < p).astype(int)
-        s = LogisticRegression(**UNPENALISED, certify=False).fit(X, labels).summary(X, labels)
-        coefs.append(s.coef)
-        errors.append(s.std_error)
-        hits = hits + ((s.low <= truth) & (truth <= s.high))
-    away = (hits - 0.95 * draws) / math.sqrt(draws * 0.95 * 0.05)
-    assert np.abs(away).max() < COVERAGE
-    z = (np.array(coefs) - truth) / np.sqrt(np.diag(bound))
-    for (
-        column
-    ) in z.T:  # sqrt(N)(w - w*) -> N(0, F^-1); a small-sample bias of order 1/sqrt(N) is left
-        assert stats.kstest(column, "norm").pvalue > 1e-3
-    assert np.mean(errors, axis=0) == pytest.approx(np.sqrt(np.diag(bound)), rel=0.05)
-
-
-# ---------------------------------------------------------------------------- robust regressions
-
-
-def sample_of(X, y, s=None, *, covariance="auto", weights="precision"):
-    """The sample that ``summary`` hands to the description of a model."""
-    s = np.ones(len(y)) if s is None else s
-    copies = s if weights == "frequency" else (s > 0).astype(float)
-    names = tuple(f"x{j}" for j in range(X.shape[1]))
-    return Sample(X, y, s, as_design(X), s, copies, covariance, names)
-
-
-def stand_in(theta, *, fit_intercept=True):
-    """Only the coefficients matter here: the estimators have their own tests."""
-    coef, intercept = (theta[1:], theta[0]) if fit_intercept else (theta, 0.0)
-    return SimpleNamespace(coef_=coef, intercept_=intercept, fit_intercept=fit_intercept)
-
-
-def huber(model, sample, scale, penalty=0.0):
-    clip = lambda u: np.clip(u, -1.35, 1.35)  # noqa: E731
-    return m_estimate(model, sample, clip, lambda u: 1.0 * (np.abs(u) <= 1.35), scale, penalty)
-
-
-def errors_of(estimates):
-    return np.sqrt(np.diagonal(estimates.covariance[0]))
-
-
-def huber_fit(A, Y, scale, penalty=0.0):
-    """Newton's method on the columns of Y, at a given scale."""
-    W = np.linalg.lstsq(A, Y, rcond=None)[0]
-    P = penalty * scale * np.diag(np.arange(A.shape[1]) > 0)
-    for _ in range(100):
-        u = (Y - A @ W) / scale
-        weight = np.minimum(1.0, 1.35 / np.maximum(np.abs(u), 1e-300))
-        G = np.einsum("ni,nt,nj->tij", A, weight, A) + P
-        W = np.linalg.solve(G, np.einsum("ni,nt->ti", A, weight * Y)[..., None])[..., 0].T
-    return W
-
-
-def test_huber_is_statsmodels():
-    X, y, _ = data("diabetes")
-    want = RECORDED["huber"]
-    found = huber(stand_in(want["params"]), sample_of(X, y), HUBER_SCALE)
-    close(errors_of(found), want["bse"], 1e-9)
-    assert found.noise.scale == HUBER_SCALE
-    assert math.isnan(found.log_likelihood)
-    assert "Huber's H1" in found.method
-
-
-def test_huber_sandwich_penalty_and_weights():
-    X, y = made(80, 3)
-    y[::9] += 20.0
-    A, scale = with_ones(X), 1.3
-    theta = huber_fit(A, y[:, None], scale, 2.0)[:, 0]
-    u = (y - A @ theta) / scale
-    push, inside = np.clip(u, -1.35, 1.35), np.abs(u) <= 1.35
-    P = 2.0 * scale * np.diag([0.0, 1.0, 1.0, 1.0])
-    np.testing.assert_allclose(A.T @ push * scale, P @ theta, atol=1e-8)  # it solves its equation
-    B = np.linalg.inv((A.T * inside) @ A + P)
-    found = huber(stand_in(theta), sample_of(X, y, covariance="HC0"), scale, 2.0)
-    close(found.covariance, scale**2 * B @ ((A.T * push**2) @ A) @ B, 1e-8)
-    assert found.df_model == pytest.approx(np.trace(B @ (A.T * inside) @ A))
-    assert not found.tested
-    # H1: psi' is taken to be the same everywhere
-    share = inside.mean()
-    B = np.linalg.inv(A.T @ A + P / share)
-    M = B @ A.T @ A @ B
-    used = np.trace(B @ A.T @ A)
-    size = (
-        (push @ push) / (80 - used) * (scale / share * (1 + used / 80 * (1 - share) / share)) ** 2
-    )
-    found = huber(stand_in(theta), sample_of(X, y), scale, 2.0)
-    close(found.covariance, size * M, 1e-8)
-    # the bias that is reported: B^-1 P theta
-    bias = np.abs(np.linalg.solve(A.T @ A + P / share, P @ theta / share)) / np.sqrt(
-        np.diag(size * M)
-    )
-    assert f"by up to {bias.max():.2g} of" in found.notes[-1]
-    # a penalty as small as the default of HuberRegressor does not spoil the tests
-    assert huber(stand_in(theta), sample_of(X, y), scale, 1e-8).tested
-    # frequency weights repeat; precision weights use the sandwich
-    s = np.arange(80.0) % 3
-    long = np.repeat(np.arange(80), s.astype(int))
-    for kind in ("H1", "HC0"):
-        twice = huber(
-            stand_in(theta), sample_of(X, y, s, covariance=kind, weights="frequency"), scale
-        )
-        once = huber(stand_in(theta), sample_of(X[long], y[long], covariance=kind), scale)
-        close(twice.covariance, once.covariance, 1e-9)
-    assert "HC0" in huber(stand_in(theta), sample_of(X, y, s + 0.5), scale).method
-
-
-def test_huber_intervals_cover_under_heavy_tails():
-    rng = np.random.default_rng(5)
-    X, truth, draws = rng.normal(size=(120, 2)), np.array([1.0, -2.0, 0.5]), 600
-    A = with_ones(X)
-    Y = (A @ truth)[:, None] + rng.standard_t(3, size=(120, draws))
-    W = huber_fit(A, Y, 1.2)
-    inside, lengths = 0, []
-    for t in range(draws):
-        found = huber(stand_in(W[:, t]), sample_of(X, Y[:, t]), 1.2)
-        inside = inside + (np.abs(W[:, t] - truth) <= 1.96 * errors_of(found))
-        lengths.append(errors_of(found))
-    assert np.abs((inside - 0.95 * draws) / math.sqrt(draws * 0.95 * 0.05)).max() < COVERAGE
-    least_squares = LinearRegression().fit(X, Y).summary(X, Y).std_error.mean()
-    assert np.mean(lengths) < 0.85 * least_squares  # what the robust loss is for
-
-
-@pytest.mark.spec("REG-9")
-@pytest.mark.parametrize("tau", [0.25, 0.5])
-def test_quantile_is_statsmodels(tau):
-    X, y, _ = data("diabetes")
-    want = RECORDED[f"quantile {tau}"]
-    model = stand_in(want["params"])
-    found = quantile_estimate(model, sample_of(X, y, covariance="iid"), tau, 0.0)
-    e = y - X @ model.coef_ - model.intercept_
-    # statsmodels caps the bandwidth by the spread of y, we (with Koenker) by that of the residuals
-    h = hall_sheather(len(y), tau)
-    reach = stats.norm.ppf(tau + h) - stats.norm.ppf(tau - h)
-    width = min(e.std(), np.subtract(*np.quantile(e, [0.75, 0.25])) / 1.34) * reach
-    sparsity = len(y) * width / np.sum(0.75 * np.maximum(1 - (e / width) ** 2, 0))
-    if tau == 0.5:
-        assert width == pytest.approx(want["bandwidth"][0], rel=1e-9)
-        assert sparsity == pytest.approx(want["sparsity"][0], rel=1e-9)
-    close(errors_of(found) / sparsity, want["bse"] / want["sparsity"], 1e-8)
-    # the Laplace model: b = mean |e| for the median, its likelihood, its Fisher information
-    found = quantile_estimate(model, sample_of(X, y, covariance="fisher"), tau, 0.0)
-    loss = np.mean(np.where(e > 0, tau * e, (tau - 1) * e))
-    A = with_ones(X)
-    inverse_gram = np.linalg.inv(A.T @ A)
-    close(errors_of(found), loss * np.sqrt(np.diag(inverse_gram) / (tau * (1 - tau))), 1e-9)
-    np.testing.assert_allclose(found.fisher[0] @ found.covariance[0], np.eye(11), atol=1e-7)
-    if tau == 0.5:
-        assert found.noise.family == "Laplace"
-        assert found.noise.scale == pytest.approx(laplace_noise_scale(e), rel=1e-12)
-        assert found.noise.variance_mle == pytest.approx(2 * laplace_noise_scale(e) ** 2)
-        assert found.log_likelihood == pytest.approx(
-            laplace_log_likelihood(e, laplace_noise_scale(e))
-        )
-    else:
-        draws = stats.laplace_asymmetric(
-            kappa=math.sqrt(tau / (1 - tau)), scale=loss / math.sqrt(tau * (1 - tau))
-        )
-        assert found.log_likelihood == pytest.approx(draws.logpdf(e).sum(), rel=1e-9)
-        assert found.noise.variance == pytest.approx(draws.var(), rel=1e-9)
-    null = np.quantile(y, tau, method="inverted_cdf")
-    spent = np.mean(np.where(y > null, tau * (y - null), (tau - 1) * (y - null)))
-    assert found.r2 == pytest.approx(1 - loss / spent)
-
-
-def test_quantile_kernel_sandwich_weights_and_penalty():
-    X, y = made(300, 2)
-    theta = np.array([2.0, 1.0, 2.0])
-    A, tau = with_ones(X), 0.3
-    theta[0] += np.quantile(y - A @ theta, tau)
-    e = y - A @ theta
-    h = hall_sheather(300, tau)
-    low, high = np.quantile(e, [0.25, 0.75])
-    width = min(e.std(), (high - low) / 1.34) * (stats.norm.ppf(tau + h) - stats.norm.ppf(tau - h))
-    near = 0.75 * np.maximum(1 - (e / width) ** 2, 0) / width
-    B = np.linalg.inv((A.T * near) @ A)
-    found = quantile_estimate(stand_in(theta), sample_of(X, y), tau, 0.0)
-    close(found.covariance, tau * (1 - tau) * B @ A.T @ A @ B, 1e-9)
-    assert "Powell" in found.method
-    s = np.arange(300.0) % 3
-    long = np.repeat(np.arange(300), s.astype(int))
-    for kind in ("kernel", "iid", "fisher"):
-        twice = quantile_estimate(
-            stand_in(theta), sample_of(X, y, s, covariance=kind, weights="frequency"), tau, 0.0
-        )
-        once = quantile_estimate(
-            stand_in(theta), sample_of(X[long], y[long], covariance=kind), tau, 0.0
-        )
-        close(twice.covariance, once.covariance, 1e-9)
-        close(twice.log_likelihood, once.log_likelihood, 1e-12)
-        close(twice.r2, once.r2, 1e-12)
-        one, seven = (
-            quantile_estimate(stand_in(theta), sample_of(X, y, c * s, covariance=kind), tau, 0.0)
-            for c in (1.0, 7.0)
-        )
-        close(one.covariance, seven.covariance, 1e-9)
-    found = quantile_estimate(stand_in(theta), sample_of(X, y), tau, 0.5)
-    assert found.covariance is None
-    assert "l1 penalty" in found.notes[0]
-    exact = quantile_estimate(stand_in(theta), sample_of(X, A @ theta), tau, 0.0)
-    assert exact.covariance is None
-    # the published value: n = 100 at the median is h = 0.2092 (Koenker's bandwidth.rq)
-    assert hall_sheather(100, 0.5) == pytest.approx(
-        100 ** (-1 / 3) * stats.norm.ppf(0.975) ** (2 / 3) * (1.5 / (2 * math.pi)) ** (1 / 3)
-    )
-
-
-def test_quantile_intervals_cover_where_the_noise_grows_with_x():
-    """The kernel sandwich does; one density for all rows does not. A linear program finds the median."""
-    rng = np.random.default_rng(6)
-    n, draws, truth = 300, 150, np.array([1.0, 2.0])
-    X = rng.uniform(0, 2, size=(n, 1))
-    A = with_ones(X)
-    cost = np.r_[np.zeros(2), np.full(2 * n, 0.5)]
-    bounds = [(None, None)] * 2 + [(0, None)] * (2 * n)
-    equalities = sp.hstack([sp.csr_array(A), sp.eye_array(n), -sp.eye_array(n)])
-    hits = {"kernel": 0, "iid": 0}
-    for _ in range(draws):
-        y = A @ truth + (0.2 + X[:, 0] ** 2) * rng.standard_normal(n)
-        theta = linprog(cost, A_eq=equalities, b_eq=y, bounds=bounds, method="highs-ds").x[:2]
-        for kind in hits:
-            found = quantile_estimate(stand_in(theta), sample_of(X, y, covariance=kind), 0.5, 0.0)
-            hits[kind] = hits[kind] + (np.abs(theta - truth) <= 1.96 * errors_of(found))
-    deviation = math.sqrt(draws * 0.95 * 0.05)
-    assert ((hits["kernel"] - 0.95 * draws) / deviation).min() > -COVERAGE
-    assert ((hits["iid"] - 0.95 * draws) / deviation).min() < -COVERAGE
-
-
-# ---------------------------------------------------------------------------- NIST
-
-# Certified standard deviations of the estimates, as published with the data (15 digits).
-CERTIFIED = {
-    "Norris": "0.232818234301152 0.429796848199937E-03",
-    "Pontius": "0.107938612033077E-03 0.157817399981659E-09 0.486652849992036E-16",
-    "NoInt1": "0.165289256198347E-01",
-    "NoInt2": "0.420827318078432E-01",
-    "Filip": """298.084530995537 559.779865474950 466.477572127796 227.204274477751 71.6478660875927
-    15.2897178747400 2.23691159816033 0.221624321934227 0.142363763154724E-01 0.535617408889821E-03
-    0.896632837373868E-05""",
-    "Longley": """890420.383607373 84.9149257747669 0.334910077722432E-01 0.488399681651699
-    0.214274163161675 0.226073200069370 455.478499142212""",
-    "Wampler3": """2152.32624678170 2363.55173469681 779.343524331583 101.475507550350 5.64566512170752
-    0.112324854679312""",
-    "Wampler4": """215232.624678170 236355.173469681 77934.3524331583 10147.5507550350 564.566512170752
-    11.2324854679312""",
-    "Wampler5": """21523262.4678170 23635517.3469681 7793435.24331583 1014755.07550350 56456.6512170752
-    1123.24854679312""",
-}  # fmt: skip
-RESIDUAL = {
-    "Norris": 0.884796396144373, "Pontius": 0.205177424076185e-03, "NoInt1": 3.56753034006338,
-    "NoInt2": 0.369274472937998, "Filip": 0.334801051324544e-02, "Longley": 304.854073561965,
-    "Wampler3": 2360.14502379268, "Wampler4": 236014.502379268, "Wampler5": 23601450.2379268,
-}  # fmt: skip
-certified_sets = pytest.mark.parametrize(
-    "strd", [d for d in SETS if d.name in CERTIFIED], ids=lambda d: d.name
-)
-
-
-def inverse(matrix):
-    """By Gauss and Jordan, in fractions."""
-    k = len(matrix)
-    rows = [[*row, *(Fraction(int(i == j)) for j in range(k))] for i, row in enumerate(matrix)]
-    for c in range(k):
-        rows[c] = [value / rows[c][c] for value in rows[c]]
-        for r in range(k):
-            if r != c:
-                rows[r] = [a - rows[r][c] * b for a, b in zip(rows[r], rows[c])]
-    return [row[k:] for row in rows]
-
-
-@certified_sets
-def test_the_certified_deviations_follow_from_the_decimals(strd):
-    """sigma^2 (A'A)^-1 in exact fractions gives all published digits: no number above is a slip."""
-    rows = strd.columns(Fraction)
-    rows = [[Fraction(1), *row] for row in rows] if strd.intercept else rows
-    y, k = [Fraction(v) for v in strd.y], len(rows[0])
-    G = inverse([[sum(r[i] * r[j] for r in rows) for j in range(k)] for i in range(k)])
-    b = [sum(r[i] * t for r, t in zip(rows, y)) for i in range(k)]
-    w = [sum(g * v for g, v in zip(row, b)) for row in G]
-    rss = sum((t - sum(a * c for a, c in zip(r, w))) ** 2 for r, t in zip(rows, y))
-    variance = rss / (len(y) - k)
-    with mpmath.workdps(40):
-        for j, text in enumerate(CERTIFIED[strd.name].split()):
-            exact = mpmath.sqrt(mpmath.mpf((v := variance * G[j][j]).numerator) / v.denominator)
-            assert abs(exact / mpmath.mpf(text) - 1) <= 5e-15
-        exact = mpmath.sqrt(mpmath.mpf(variance.numerator) / variance.denominator)
-        assert abs(exact / mpmath.mpf(repr(RESIDUAL[strd.name])) - 1) <= 5e-15
-
-
-@pytest.mark.spec("REG-4", "REG-8")
-@certified_sets
-def test_certified_deviations(strd):
-    """Right digits; rounding Filip's powers to float64 alone leaves 8 (see test_nist_strd)."""
-    X, y = strd.arrays()
-    s = LinearRegression(fit_intercept=strd.intercept).fit(X, y).summary(X, y)
-    want = np.array(CERTIFIED[strd.name].split(), dtype=float)
-    digits = {"Filip": 7.0, "Longley": 11.5}.get(strd.name, 12.5)
-    assert -np.log10(np.abs(s.std_error / want - 1).max() + 1e-16) >= digits
-    assert s.noise.scale == pytest.approx(RESIDUAL[strd.name], rel=10.0**-digits)
-    if strd.name == "NoInt1":
-        assert s.r2 == pytest.approx(0.999365492298663, rel=1e-12)  # about 0, as NIST has it
-    if strd.name == "Longley":
-        assert s.r2 == pytest.approx(0.995479004577296, rel=1e-12)
-
-
 # ---------------------------------------------------------------------------- numerics and inputs
 
 
@@ -1116,6 +693,71 @@ def test_every_container_gives_the_same_summary(model):
         got = model.fit(frame, y).summary(frame, y)
         assert got.names == ("intercept", "a", "b", "c")
         close(got.coef, want.coef, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LinearRegression(), Ridge(2.0), LogisticRegression(), LogisticRegression(**UNPENALISED)],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["torch", "blocks"])
+def test_tensors_and_row_blocks_give_the_same_summary(model, kind, tmp_path):
+    torch = pytest.importorskip("torch")
+    X, y = made(90, 3)
+    if isinstance(model, LogisticRegression):
+        y = np.digitize(y + np.random.default_rng(0).normal(0, 9, 90), [10, 20])
+    np.save(tmp_path / "X.npy", X)
+    there = (
+        (torch.tensor(X), torch.tensor(y))
+        if kind == "torch"
+        else (RowBlocks(tmp_path / "X.npy"), y)
+    )
+    want = model.fit(X, y).summary(X, y, covariance="HC0")
+    got = model.fit(*there).summary(*there, covariance="HC0")
+    assert got.same_data
+    for field in ("coef", "std_error", "log_likelihood", "feature_scale", "df_model"):
+        close(getattr(got, field), getattr(want, field), 1e-8)
+
+
+def test_a_penalty_chosen_by_cross_validation_is_taken_as_given():
+    X, Y = made(80, 4, targets=2)
+    y = Y[:, 0]
+    found = RidgeCV(alphas=(1.0, 10.0)).fit(X, y)
+    s = found.summary(X, y)
+    fixed = Ridge(found.alpha_).fit(X, y).summary(X, y)
+    close(s.std_error, fixed.std_error, 1e-10)
+    assert s.model == "RidgeCV"
+    assert "was chosen by cross-validation" in s.notes[-1]
+    each = RidgeCV(alphas=(1.0, 1000.0), alpha_per_target=True).fit(X, Y)
+    assert each.summary(X, Y).std_error.shape == (2, 5)
+    for model, target in (
+        (LassoCV(), y),
+        (ElasticNetCV(l1_ratio=0.9), y),
+        (MultiTaskLassoCV(), Y),
+    ):
+        s = model.fit(X, target).summary(X, target)
+        close(
+            s.coef,
+            np.column_stack([np.atleast_1d(model.intercept_), np.atleast_2d(model.coef_)]),
+            1e-15,
+        )
+        assert np.isnan(s.std_error).all()
+        assert "was chosen by cross-validation" in s.notes[-1]
+    labels = (y > np.median(y)).astype(int)
+    options = {
+        "use_legacy_attributes": False,
+        "l1_ratios": (0.0,),
+        "scoring": "neg_log_loss",
+        "Cs": 3,
+    }
+    chosen = LogisticRegressionCV(**options, tol=1e-12).fit(X, labels)
+    s = chosen.summary(X, labels)
+    fixed = LogisticRegression(C=chosen.C_, tol=1e-12).fit(X, labels).summary(X, labels)
+    close(s.std_error, fixed.std_error, 1e-6)
+    assert "C = " in s.notes[-1]
+    averaged = LogisticRegressionCV(**options, refit=False).fit(X, labels)
+    with pytest.raises(ValueError, match="averages over the folds"):
+        averaged.summary(X, labels)
 
 
 def test_too_many_parameters_are_listed_without_standard_errors(monkeypatch):
@@ -1199,179 +841,3 @@ def test_a_class_without_a_description_says_so():
     other.coef_, other.intercept_, other.n_features_in_ = np.zeros(4), 0.0, 4
     with pytest.raises(TypeError, match="Other has no summary"):
         other.summary(X, y)
-
-
-# ---------------------------------------------------------------------------- rendering
-
-
-def hostile():
-    """Names that are code in one renderer or another."""
-    X, y = made(40, 4)
-    names = ["<script>alert(1)</script>", "[red]price[/red]", "cost in $ per $", "a" * 60]
-    return LinearRegression().fit(X, y).summary(X, y, feature_names=names), names
-
-
-def test_text():
-    X, y = load_diabetes(return_X_y=True, as_frame=True)
-    text = str(LinearRegression().fit(X, y).summary(X, y))
-    for part in (
-        "Summary of LinearRegression: mean of the target",
-        "442 samples, 11 parameters in use, 431 residual degrees of freedom",
-        "variance 2932.68",
-        "2859.7 (maximum likelihood)",
-        "R² 0.517748, log-likelihood -2385.99, AIC 4793.99, BIC 4838.99",
-        "Student's t with 431 degrees of freedom",
-        "low 95 %",
-        "* collinear",
-    ):
-        assert part in text
-    row = next(line for line in text.splitlines() if line.split()[:1] == ["bmi"])
-    assert row.split() == ["bmi", "519.85", "66.533", "7.813", "4.3e-14", "389.08", "650.62"]
-    assert max(len(line) for line in text.splitlines()) <= 110
-    many = np.random.default_rng(0).normal(size=(200, 100))
-    assert "... and 41 more rows" in str(
-        LinearRegression().fit(many, many[:, 0]).summary(many, many[:, 0])
-    )
-    assert (
-        repr(LinearRegression().fit(X, y).summary(X, y))
-        == "<Summary of LinearRegression: 11 parameters>"
-    )
-
-
-def test_html_is_escaped():
-    s, names = hostile()
-    page = s._repr_html_()
-    assert "<script>" not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    assert page.count("<tr>") == 6
-    import xml.etree.ElementTree as ElementTree
-
-    ElementTree.fromstring(page.replace("<br>", "<br/>"))  # every tag is closed
-    assert all(name in str(s) for name in names)
-
-
-def test_terminal():
-    from rich.console import Console
-
-    s, names = hostile()
-    console = Console(width=200, record=True, file=__import__("io").StringIO())
-    console.print(s)
-    text = console.export_text()
-    for name in names:
-        assert name in text
-    assert "variance" in text
-    ridge = Ridge(50.0).fit(*made()).summary(*made())
-    console.print(ridge)
-    assert "shrunk" in console.export_text()
-
-
-def test_dictionary_and_frames():
-    X, Y = made(targets=2)
-    for s in (
-        LinearRegression().fit(X, Y).summary(X, Y),
-        Lasso(0.1).fit(X, Y[:, 0]).summary(X, Y[:, 0]),
-        LogisticRegression().fit(*data("wine")[:2]).summary(*data("wine")[:2]),
-    ):
-        record = json.loads(json.dumps(s.to_dict(), allow_nan=False))
-        assert record["names"] == list(s.names)
-        np.testing.assert_array_equal(np.array(record["coef"], dtype=float), s.coef)
-        np.testing.assert_array_equal(np.array(record["std_error"], dtype=float), s.std_error)
-        assert record["noise"]["family"] == s.noise.family
-        frame, other = s.to_frame(), s.to_frame("polars")
-        assert type(frame).__module__.startswith("pandas")
-        assert type(other).__module__.startswith("polars")
-        np.testing.assert_array_equal(frame["low"].to_numpy(), s.low.ravel())
-        np.testing.assert_array_equal(other["high"].to_numpy(), s.high.ravel())
-        assert frame["parameter"].tolist() == list(s.names) * max(1, len(s.outputs))
-        assert ("output" in frame.columns) == bool(s.outputs)
-    with pytest.raises(ValueError, match="library must be 'pandas' or 'polars', got 'arrow'"):
-        s.to_frame("arrow")
-
-
-def test_names_of_targets_and_classes():
-    import pandas as pd
-
-    X, Y = made(targets=2)
-    Y = pd.DataFrame(Y, columns=["height", "weight"])
-    assert LinearRegression().fit(X, Y).summary(X, Y).outputs == ("height", "weight")
-    X, y, _ = data("iris")
-    labels = np.array(["setosa", "versicolor", "virginica"])[y]
-    s = LogisticRegression().fit(X, labels).summary(X, labels)
-    assert s.response == "log-odds of virginica against versicolor"
-
-
-# ---------------------------------------------------------------------------- the plot
-
-
-def drawn(ax):
-    return [tick.get_text() for tick in ax.get_yticklabels()]
-
-
-def test_forest_plot():
-    from matplotlib import pyplot as plt
-
-    X, y = load_diabetes(return_X_y=True, as_frame=True)
-    s = LinearRegression().fit(X, y).summary(X, y)
-    ax = s.plot()
-    order = np.argsort(-np.abs(s.coef[1:]))
-    assert drawn(ax) == [s.names[1:][j] for j in order]
-    ends = [line for c in ax.collections if hasattr(c, "get_segments") for line in c.get_segments()]
-    by_row = sorted((round(float(seg[0, 1])), seg[:, 0].tolist()) for seg in ends)
-    np.testing.assert_allclose([e for _, e in by_row], np.stack([s.low, s.high], axis=1)[1:][order])
-    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first at the top
-    assert 0.0 in [line.get_xdata()[0] for line in ax.lines]
-    assert "95 % intervals" in ax.get_xlabel()
-    plt.close(ax.figure)
-    _, own = plt.subplots()
-    assert s.plot(own, sort=False, intercept=True) is own
-    assert drawn(own) == list(s.names)
-    plt.close(own.figure)
-    sd = s.plot(per="sd")
-    points = [c.get_offsets()[:, 0] for c in sd.collections if len(c.get_offsets()) > 1]
-    np.testing.assert_allclose(np.sort(points[0]), np.sort(s.coef[1:] * s.feature_scale[1:]))
-    plt.close(sd.figure)
-    for wrong in ({"per": "x"}, {"most": 0}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            s.plot(**wrong)
-
-
-def test_forest_plot_of_many_features_and_outputs():
-    from matplotlib import pyplot as plt
-
-    X = np.random.default_rng(0).normal(size=(300, 100))
-    y = X @ np.arange(100.0) + 0.1 * np.random.default_rng(1).normal(size=300)
-    s = LinearRegression().fit(X, y).summary(X, y)
-    ax = s.plot()
-    assert drawn(ax) == [f"x{99 - j}" for j in range(30)]
-    assert "the 30 largest of 100 features" in ax.get_title(loc="left")
-    ax.figure.canvas.draw()
-    plt.close(ax.figure)
-    hostile_names, _ = hostile()
-    ax = hostile_names.plot()
-    ax.figure.canvas.draw()  # a dollar sign must not be read as mathematics
-    assert max(len(name) for name in drawn(ax)) <= 32
-    plt.close(ax.figure)
-    three = LogisticRegression().fit(*data("wine")[:2]).summary(*data("wine")[:2])
-    ax = three.plot()
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
-    ax.figure.canvas.draw()
-    plt.close(ax.figure)
-    lasso = Lasso(0.1).fit(X, y).summary(X, y)
-    ax = lasso.plot(most=5)
-    assert "no intervals" in ax.get_xlabel()
-    plt.close(ax.figure)
-    Y = np.tile(y[:, None], (1, 9))
-    with pytest.raises(ValueError, match="at most 8 outputs"):
-        LinearRegression().fit(X, Y).summary(X, Y).plot()
-
-
-def test_a_summary_is_plain_data():
-    import pickle
-
-    X, y = made()
-    s = LinearRegression().fit(X, y).summary(X, y)
-    again = pickle.loads(pickle.dumps(s))
-    assert isinstance(again, Summary)
-    assert again.to_dict() == s.to_dict()
-    with pytest.raises(AttributeError):
-        s.coef = None

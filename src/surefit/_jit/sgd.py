@@ -216,106 +216,129 @@ def _power(t, exponent):
 
 
 # ---------------------------------------------------------------------------- the l1 penalty
-# Each weight should have paid ``owed`` so far; ``paid[j]`` is minus what weight j has paid while positive,
-# plus what it has paid while negative. A weight that is 0 cannot pay: its debt waits.
+# Each weight should have paid ``owed`` so far; ``paid`` is minus what it has paid while positive, plus what
+# it has paid while negative. A weight that is 0 cannot pay: its debt waits.
+
+
+@njit(nogil=True, fastmath=_FAST, forceinline=True)
+def _truncated(before, paid, owed, inverse_scale):
+    """A weight after it paid what it owes: nearer to 0, not past it."""
+    debt = inverse_scale * (owed + math.copysign(paid, paid * before))
+    return math.copysign(max(abs(before) - debt, 0.0), before)
 
 
 @njit(nogil=True, fastmath=_FAST, forceinline=True)
 def _truncate_all(v, paid, total, mass, owed, scale):
-    """Each weight pays what it owes: it moves towards 0, not past it."""
     for j in range(v.shape[0]):
         before = v[j]
-        debt = (owed + math.copysign(paid[j], paid[j] * before)) / scale
-        after = math.copysign(max(abs(before) - debt, 0.0), before)
-        v[j] = after
-        paid[j] += scale * (after - before)
+        v[j] = _truncated(before, paid[j], owed, 1.0 / scale)
+        paid[j] += scale * (v[j] - before)
         if total.shape[0] > 0:
-            total[j] -= mass * (after - before)
+            total[j] -= mass * (v[j] - before)
 
 
-@njit(nogil=True, forceinline=True)
-def _truncate_row(indices, start, stop, v, paid, seen, total, mass, owed, scale, shrunk):
-    """The same for the weights of a row; they have then seen this step, at which the sum is ``shrunk``."""
-    inverse = 1.0 / scale
-    for k in range(start, stop):
-        j = indices[k]
-        before = v[j]
-        debt = inverse * (owed + math.copysign(paid[j], paid[j] * before))
-        after = math.copysign(max(abs(before) - debt, 0.0), before)
-        v[j] = after
-        paid[j] += scale * (after - before)
-        seen[j] = shrunk
-        if total.shape[0] > 0:
-            total[j] -= mass * (after - before)
+# Compressed rows: a weight is brought up to date when its feature is met. What happened since, decay and
+# truncation only, has a closed form. Row r of ``past`` holds, after step r, the scale D, the penalty owed,
+# the mass A = sum of D over averaged steps, and B = sum of D U over them; ``shrunk[r]`` is U = sum of eta l1 / D,
+# by which v has shrunk, until it was 0. ``lazy[j]`` is (v, paid, U when last met, total).
 
 
 @njit(nogil=True)
-def _step_at(past, now, limit):
-    """The last step r <= now with U_r < limit."""
+def _step_before(shrunk, now, limit):
+    """The last step r <= now with U_r < limit: secants, as U is nearly straight, then bisection."""
     low, high = 0, now + 1
-    while high - low > 1:
-        middle = (low + high) >> 1
-        low, high = (low, middle) if past[middle, 1] >= limit else (middle, high)
+    guess = now
+    for tries in range(64):
+        if high - low <= 1:
+            break
+        guess = min(max(guess, low + 1), high - 1)
+        if shrunk[guess] < limit:
+            low = guess
+        else:
+            high = guess
+        if tries < 8 and high <= now and shrunk[high] > shrunk[low]:
+            share = (limit - shrunk[low]) / (shrunk[high] - shrunk[low])
+            guess = low + int(share * (high - low))
+        else:
+            guess = (low + high) >> 1
     return low
 
 
 @njit(nogil=True, forceinline=True)
-def _catch_up(v, paid, seen, total, past, j, now):
-    """Bring weight j to step ``now`` through the steps that only decayed and truncated it; returns it.
-
-    Row r of ``past`` has the scale D_r, U_r = sum of eta l1 / D, the penalty owed, the mass A_r = sum of D
-    over averaged steps, and B_r = sum of D U: v shrinks by U_r - U_then until it is 0.
-    """
-    before = v[j]
+def _catch_up(lazy, j, now, past, shrunk, plain, averages):
+    """Bring weight j to step ``now``; returns it. ``plain``: there is no decay."""
+    before = lazy[j, 0]
     if before == 0.0:
         return 0.0
-    then, shrunk = seen[j], past[now, 1]
-    after = abs(before) - (shrunk - then)
-    if total.shape[0] > 0 and then < shrunk:
-        _sum_up(before, max(after, 0.0), then, total, past, j, now)
-    seen[j] = shrunk
+    then, limit = lazy[j, 2], abs(before) + lazy[j, 2]
+    after = max(limit - shrunk[now], 0.0)
+    if averages:
+        _sum_up(lazy, j, now, past, shrunk, after)
     if after > 0.0:
-        after = math.copysign(after, before)
-        paid[j] = math.copysign(past[now, 2], -before)
-    elif then < shrunk:
-        limit = abs(before) + then
-        last = _step_at(past, now, limit)
-        rest = past[last + 1, 0] * (limit - past[last, 1])
-        paid[j] = math.copysign(past[last, 2] + rest, -before)
-        after = 0.0
-    v[j] = after
+        lazy[j, 1] = math.copysign(past[now, 1], -before)
+    elif plain:
+        lazy[j, 1] -= before
+    elif shrunk[now] > then:
+        last = _step_before(shrunk, now, limit)
+        rest = past[last + 1, 0] * (limit - shrunk[last])
+        lazy[j, 1] = math.copysign(past[last, 1] + rest, -before)
+    after = math.copysign(after, before)
+    lazy[j, 0], lazy[j, 2] = after, shrunk[now]
     return after
 
 
 @njit(nogil=True)
-def _sum_up(before, after, then, total, past, j, now):
-    """Add the iterates of weight j between two steps to the sum of all, which is total + mass v."""
-    limit = abs(before) + then
-    first, last = _step_at(past, now, then), _step_at(past, now, limit)
-    if past[min(first + 1, now), 1] == then:
+def _sum_up(lazy, j, now, past, shrunk, after):
+    """Add the iterates of weight j since it was last met to their sum, which is total + A v."""
+    before, then = abs(lazy[j, 0]), lazy[j, 2]
+    limit = before + then
+    first, last = _step_before(shrunk, now, then), _step_before(shrunk, now, limit)
+    if first < now and shrunk[first + 1] == then:
         first += 1
-    steps = limit * (past[last, 3] - past[first, 3]) - (past[last, 4] - past[first, 4])
-    kept = past[first, 3] * abs(before) - past[now, 3] * after
-    total[j] += math.copysign(1.0, before) * (steps + kept)
+    steps = limit * (past[last, 2] - past[first, 2]) - (past[last, 3] - past[first, 3])
+    kept = past[first, 2] * before - past[now, 2] * after
+    lazy[j, 3] += math.copysign(steps + kept, lazy[j, 0] * (steps + kept))
+
+
+@njit(nogil=True, forceinline=True)
+def _add_lazily(data, indices, start, stop, lazy, change, owed, scale, mass, shrunk):
+    """v += change x, truncated; the weights have then seen this step, at which U is ``shrunk``."""
+    inverse = 1.0 / scale
+    for k in range(start, stop):
+        j = indices[k]
+        before, paid = lazy[j, 0], lazy[j, 1]
+        moved = before + change * data[k]
+        after = _truncated(moved, paid, owed, inverse)
+        lazy[j, 0] = after
+        lazy[j, 1] = paid + scale * (after - moved)
+        lazy[j, 2] = shrunk
+        lazy[j, 3] -= mass * (after - before)
 
 
 # ---------------------------------------------------------------------------- one pass
 
 
 @njit(nogil=True)
-def _fold(v, paid, seen, total, past, now, owed, scale, mass):
-    """Bring every weight up to date, put the scale into v, and begin time anew."""
-    if past.shape[0] > 0:
-        for j in range(v.shape[0]):
-            _catch_up(v, paid, seen, total, past, j, now)
-            seen[j] = 0.0
-        past[0, 0], past[0, 1], past[0, 2], past[0, 3], past[0, 4] = 1.0, 0.0, owed, 0.0, 0.0
+def _fold(v, total, scale, mass):
+    """Put the scale into v and the mass into the sum of iterates."""
     if total.shape[0] > 0:
         for j in range(v.shape[0]):
             total[j] += mass * v[j]
     if scale != 1.0:
         for j in range(v.shape[0]):
             v[j] *= scale
+
+
+@njit(nogil=True)
+def _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages):
+    """The same for the lazy weights, brought up to date; time begins anew."""
+    for j in range(lazy.shape[0]):
+        _catch_up(lazy, j, now, past, shrunk, plain, averages)
+        lazy[j, 3] += mass * lazy[j, 0]
+        lazy[j, 0] *= scale
+        lazy[j, 2] = 0.0
+    past[0, 0], past[0, 1], past[0, 2], past[0, 3] = 1.0, owed, 0.0, 0.0
+    shrunk[0] = 0.0
 
 
 @njit(nogil=True, error_model="numpy")
@@ -328,18 +351,24 @@ def _advance(
     average, fit_intercept = rules[AVERAGE], rules[INTERCEPT] != 0.0
     b, b_total, t, eta, owed = state[B], state[B_TOTAL], state[T], state[ETA], state[OWED]
     dual_scale, now_era = state[DUAL_SCALE], uint32(state[ERA])
-    sparse, tracks = indptr.shape[0] > 0, dual.shape[0] > 0
+    p = v.shape[0]
+    sparse, tracks, averages = indptr.shape[0] > 0, dual.shape[0] > 0, total.shape[0] > 0
     passive = rate >= PA1
-    tiny = 1e-4 if total.shape[0] > 0 else 1e-9  # total + mass v cancels as v grows
-    lazy = sparse and l1 > 0.0
-    horizon = max(4096, v.shape[0]) if lazy else -1
-    past, seen = np.zeros((horizon + 1, 5)), np.zeros(v.shape[0] if lazy else 0)
-    _fold(v, paid, seen, total, past, 0, owed, 1.0, 0.0)
+    tiny = 1e-4 if averages else 1e-9  # total + mass v cancels as v grows
+    is_lazy, plain = sparse and l1 > 0.0, l2 == 0.0
+    horizon = max(4096, p // 8) if is_lazy else 0
+    past, shrunk = np.zeros((horizon + 1, 4)), np.zeros(horizon + 1)
+    lazy = np.zeros((p if is_lazy else 0, 4))
+    if is_lazy:
+        past[0, 0], past[0, 1] = 1.0, owed
+        for j in range(p):
+            lazy[j, 0], lazy[j, 1] = v[j], paid[j]
+            lazy[j, 3] = total[j] if averages else 0.0
     now, scale, mass, decay = 0, 1.0, 0.0, 1.0
     value, updates, visits, square = 0.0, 0, 0, 0.0
     counts_square = l2 > 0.0 and l1 == 0.0 and not passive
     if counts_square:
-        for j in range(v.shape[0]):
+        for j in range(p):
             square += v[j] * v[j]
     start, stop = uint64(0), uint64(0)
     n = order.shape[0]
@@ -358,14 +387,15 @@ def _advance(
         if held_out.shape[0] > 0 and held_out[i]:
             continue
         visits += 1
+        product = 0.0
         if not sparse:
             product = scale * _dot_dense(X, i, v)
         else:
             start, stop = indptr[i], indptr[i + 1]
-            if lazy:
-                product = 0.0
+            if is_lazy:
                 for q in range(start, stop):
-                    product += data[q] * _catch_up(v, paid, seen, total, past, indices[q], now)
+                    j = indices[q]
+                    product += data[q] * _catch_up(lazy, j, now, past, shrunk, plain, averages)
                 product *= scale
             else:
                 product = scale * _dot_csr(data, indices, start, stop, v)
@@ -390,49 +420,59 @@ def _advance(
             scale *= decay
             square *= decay * decay
             if scale < tiny:
-                _fold(v, paid, seen, total, past, now, owed, scale, mass)
+                if is_lazy:
+                    _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages)
+                else:
+                    _fold(v, total, scale, mass)
                 now, scale, mass = 0, 1.0, 0.0
             if tracks:
                 dual_scale *= decay
                 if dual_scale < 1e-9:
                     dual_scale = 1.0
                     now_era += uint32(1)
+        owed += eta * l1
+        if is_lazy:
+            shrunk[now + 1] = shrunk[now] + eta * l1 / scale
         if update != 0.0:
             updates += 1
             change = update / scale
-            if sparse:
+            if is_lazy:
+                _add_lazily(
+                    data, indices, start, stop, lazy, change, owed, scale, mass, shrunk[now + 1]
+                )
+            elif sparse:
                 norm = _add_csr(data, indices, start, stop, v, total, mass, change)
+                square += update * (2.0 * decay * product + update * norm)
             else:
                 norm = _add_dense(X, i, v, total, mass, change)
-            square += update * (2.0 * decay * product + update * norm)
+                square += update * (2.0 * decay * product + update * norm)
             if fit_intercept:
                 b += update
             if tracks:
                 if era[i] != now_era:
                     era[i], dual[i] = now_era, 0.0
                 dual[i] += update / dual_scale
-        if l1 > 0.0:
-            owed += eta * l1
-            if lazy:
-                shrunk = past[now, 1] + eta * l1 / scale
-                _truncate_row(
-                    indices, start, stop, v, paid, seen, total, mass, owed, scale, shrunk
-                )
-            else:
-                _truncate_all(v, paid, total, mass, owed, scale)
+        if l1 > 0.0 and not sparse:
+            _truncate_all(v, paid, total, mass, owed, scale)
         if average > 0.0 and average <= t:
             mass += scale
             b_total += b
-        if lazy:
-            past[now + 1, 0], past[now + 1, 1], past[now + 1, 2] = scale, shrunk, owed
-            past[now + 1, 3] = mass
-            past[now + 1, 4] = past[now, 4] + (mass - past[now, 3]) * shrunk
+        if is_lazy:
+            past[now + 1, 0], past[now + 1, 1], past[now + 1, 2] = scale, owed, mass
+            past[now + 1, 3] = past[now, 3] + (mass - past[now, 2]) * shrunk[now + 1]
             now += 1
             if now == horizon:
-                _fold(v, paid, seen, total, past, now, owed, scale, mass)
+                _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages)
                 now, scale, mass = 0, 1.0, 0.0
         t += 1.0
-    _fold(v, paid, seen, total, past, now, owed, scale, mass)
+    if is_lazy:
+        _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages)
+        for j in range(p):
+            v[j], paid[j] = lazy[j, 0], lazy[j, 1]
+            if averages:
+                total[j] = lazy[j, 3]
+    else:
+        _fold(v, total, scale, mass)
     if l1 > 0.0 and not passive:  # what each weight still owes is known now, not before
         value += visits * _penalty(v, l1, l2)
     state[B], state[B_TOTAL], state[T], state[ETA], state[OWED] = b, b_total, t, eta, owed

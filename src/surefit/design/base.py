@@ -85,13 +85,14 @@ class Design(ABC):
             y_mean = to_numpy(s @ Y) / mass
             first = next(block for _, block in self.blocks())
             shift = to_numpy(first.sum(axis=0)) / first.shape[0]
+        root = s[:, None] ** 0.5
+        weights = None if bool((s == 1.0).all()) else s
         for _ in range(2):
             gram: Any = 0.0
             cross: Any = 0.0
-            root = s**0.5
-            for rows, block in self._prepared(s, shift if centred else None):
+            for rows, block in self._prepared(weights, shift if centred else None):
                 gram = gram + block.T @ block
-                sides = [root[rows, None] * (Y[rows] - like(y_mean, block)), root[rows, None]]
+                sides = [root[rows] * (Y[rows] - like(y_mean, block)), root[rows]]
                 cross = cross + block.T @ array_namespace(block).concat(sides, axis=1)
             gram, cross = to_numpy(gram), to_numpy(cross)
             if not centred:

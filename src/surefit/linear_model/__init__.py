@@ -6,17 +6,32 @@ from .coordinate_descent import ElasticNet, Lasso, enet_path, lasso_path
 from .huber import HuberRegressor
 from .least_squares import LinearRegression
 from .logistic import LogisticRegression
+from .logistic_cv import LogisticRegressionCV
+from .multitask import MultiTaskElasticNet, MultiTaskLasso
+from .path_cv import ElasticNetCV, LassoCV, MultiTaskElasticNetCV, MultiTaskLassoCV
 from .perceptron import Perceptron
 from .ridge import Ridge, ridge_regression
+from .ridge_classifier import RidgeClassifier
+from .ridge_cv import RidgeClassifierCV, RidgeCV
 
 __all__ = [
     "ElasticNet",
+    "ElasticNetCV",
     "HuberRegressor",
     "Lasso",
+    "LassoCV",
     "LinearRegression",
     "LogisticRegression",
+    "LogisticRegressionCV",
+    "MultiTaskElasticNet",
+    "MultiTaskElasticNetCV",
+    "MultiTaskLasso",
+    "MultiTaskLassoCV",
     "Perceptron",
     "Ridge",
+    "RidgeCV",
+    "RidgeClassifier",
+    "RidgeClassifierCV",
     "enet_path",
     "lasso_path",
     "ridge_regression",

@@ -226,9 +226,9 @@ def normal_equations_claim(
     """
     n, p = design.shape
     w, b = coef.astype(np.float64), intercept.astype(np.float64)
-    mean, y_mean = _means(design, Y, s, fit_intercept)
+    y_mean = to_numpy(s @ Y) / float(s.sum()) if fit_intercept else np.zeros(Y.shape[1])
     target = Y - like(y_mean, Y)
-    correlation, norms = _centred_pass(design, target, s, w, mean, fit_intercept)
+    correlation, norms, mean = _centred_pass(design, target, s, w, fit_intercept)
     gradient = np.abs(correlation - alpha * w)
     reach = norms @ np.abs(w) + np.sqrt(to_numpy(s @ target**2))
     size = np.where(np.asarray(alpha) > 0, np.linalg.norm(norms), norms[:, None])
@@ -261,34 +261,41 @@ def _means(design: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Arr
 
 
 def _centred_pass(
-    design: Design, Y: Array, s: Array, w: Array, mean: Array, fit_intercept: bool
-) -> tuple[Array, Array]:
-    """(X - mean)'S R and the norms of the columns, in one pass over the rows; R = Y - (X - mean) w.
+    design: Design, Y: Any, s: Any, w: Array, fit_intercept: bool
+) -> tuple[Array, Array, Array]:
+    """(X - mean)'S R, the norms of the columns and the mean, in one pass; R = Y - (X - mean) w.
 
-    With an intercept R is centred too: what a rounded mean leaves over belongs to the intercept.
-    Dense rows are centred before they are multiplied, so that large means cost no digits.
+    With an intercept R is centred too: what a rounded mean leaves over belongs to the intercept. Dense rows
+    are centred before they are multiplied, so that large means cost no digits: at the mean of the first
+    block, then moved to that of all rows.
     """
+    p, center = design.shape[1], np.zeros(design.shape[1])
+    if fit_intercept and design.centres_first:
+        center = to_numpy(next(block for _, block in design.blocks()).mean(axis=0))
     total: Any = 0.0
-    balance: Any = 0.0
+    sums: Any = 0.0
     norms2: Any = 0.0
     offset: Any = 0.0
     for rows, block in design.blocks():
         if design.centres_first:
-            centred = block - like(mean, block)
-            weighted = s[rows, None] * (Y[rows] - centred @ like(w, block))
-            norms2 = norms2 + s[rows] @ (centred * centred)
-            balance = balance + s[rows] @ centred
-            total = total + centred.T @ weighted
+            block = block - like(center, block) if fit_intercept else block
+            norms2 = norms2 + s[rows] @ (block * block)
         else:
-            weighted = s[rows, None] * (Y[rows] - (block @ w - mean @ w))
             norms2 = norms2 + block.multiply(block).T @ s[rows]
-            balance = balance + block.T @ s[rows] - s[rows].sum() * mean
-            total = total + block.T @ weighted - np.outer(mean, weighted.sum(axis=0))
+        weighted = s[rows, None] * (Y[rows] - block @ like(w, Y))
+        sums = sums + block.T @ s[rows]
+        total = total + block.T @ weighted
         offset = offset + weighted.sum(axis=0)
-    correlation = to_numpy(total)
-    if fit_intercept:
-        correlation = correlation - np.outer(to_numpy(balance), to_numpy(offset) / float(s.sum()))
-    return correlation, np.sqrt(to_numpy(norms2))
+    if not fit_intercept:
+        return to_numpy(total), np.sqrt(to_numpy(norms2)), np.zeros(p)
+    mass = float(s.sum())
+    shift = to_numpy(sums) / mass
+    correlation = to_numpy(total) - np.outer(shift, to_numpy(offset))
+    mean, spread = center + shift, to_numpy(norms2)
+    if design.centres_first:  # a constant column has the size of its rounding
+        rounding = float(np.finfo(np.float64).eps) * np.abs(mean)
+        spread = np.maximum(spread - mass * shift**2, mass * rounding**2)
+    return correlation, np.sqrt(spread), mean
 
 
 def _minimum_norm_claim(

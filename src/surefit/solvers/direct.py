@@ -3,12 +3,13 @@ r"""Least squares and ridge by linear algebra.
     min_{w, b}  sum_i s_i (y_i - x_i'w - b)^2 + alpha ||w||^2,     several targets at once.
 
 The fast way is the normal equations: the centred Gram matrix is accumulated over row blocks, scaled to unit
-diagonal, factorised (Cholesky), and the solution is refined once with the true residual, which makes
-it as accurate as an orthogonal method as long as cond(X)^2 is below 1/eps. A condition estimate decides:
-beyond it, an orthogonal factorisation of the data matrix itself is used (QR with Bjorck's refinement in
-extended precision when the problem is small, an SVD when the rank is deficient, which gives the solution of
-minimum norm). A small problem is handed to it much earlier, for the digits it gains. Dense rows are centred
-before they are multiplied, so that large column means cost no digits either.
+diagonal, factorised (Cholesky), and unless it is well conditioned the solution is refined once with the true
+residual, which makes it as accurate as an orthogonal method as long as cond(X)^2 is below 1/eps. A condition
+estimate decides: beyond it, an orthogonal factorisation of the data matrix itself is used (QR with Bjorck's
+refinement in extended precision when the problem is small, an SVD when the rank is deficient, which gives the
+solution of minimum norm; row block after row block when it is long). A small problem is handed to it much
+earlier, for the digits it gains. Dense rows are centred before they are multiplied, so that large means
+cost no digits either.
 
 References
 ----------
@@ -33,6 +34,7 @@ __all__ = ["LinearSolution", "least_squares", "ridge"]
 
 Array = NDArray[np.float64]
 _TRUST = 1e-9  # reciprocal condition of the scaled Gram matrix below which it is not trusted
+_SURE = 1e-2  # the same above which refinement would change nothing but the last digits
 _TRUST_SMALL = 1e-3  # the same where the orthogonal way takes about a millisecond,
 _SMALL = 1 << 19  # that is, with n p^2 up to this
 _TRUST_KERNEL = 1e-4  # the same for X X' + alpha I, as long as an SVD takes a few seconds at most,
@@ -161,8 +163,8 @@ def _by_gram(X: Design, Y: Any, s: Any, alpha: Array, fit_intercept: bool) -> Li
         if info != 0:
             return None
         rcond, _ = scipy.linalg.lapack.dpocon(factor, np.abs(shifted).sum(axis=0).max(), uplo="L")
-        large = alpha.any() or X.shape[0] * X.shape[1] ** 2 > _SMALL
-        if rcond < (_TRUST if large else _TRUST_SMALL):
+        large = X.shape[0] * X.shape[1] ** 2 > _SMALL
+        if rcond < (_TRUST if large or alpha.any() else _TRUST_SMALL):
             return None
         targets = np.flatnonzero(alpha == a)
 
@@ -172,8 +174,10 @@ def _by_gram(X: Design, Y: Any, s: Any, alpha: Array, fit_intercept: bool) -> Li
             )
 
         w = solve(rhs[:, targets])
-        slope = _correlate(X, Y[:, targets], s, mean, y_mean[targets], w)
-        coef[:, targets] = w + solve(slope - a * w)
+        if rcond < _SURE or not large:  # refine with the true residual
+            slope = _correlate(X, Y[:, targets], s, mean, y_mean[targets], w)
+            w = w + solve(slope - a * w)
+        coef[:, targets] = w
     singular = None
     if not alpha.any():
         singular = np.sqrt(np.maximum(scipy.linalg.eigvalsh(gram, check_finite=False)[::-1], 0.0))

@@ -232,7 +232,7 @@ def hall_sheather(n: float, tau: float, level: float = 0.95) -> float:
     Examples
     --------
     >>> round(hall_sheather(1000, 0.5), 4)
-    0.0971
+    0.0972
     """
     z = float(ndtri(tau))
     height = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)

@@ -1,0 +1,255 @@
+"""Summaries of Huber's and of quantile regression: M-estimates, kernel sandwich, Laplace noise."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from scipy.optimize import linprog
+from tests.summary_tools import COVERAGE, close, made, with_ones
+from tests.theory.statsmodels_data import HUBER_SCALE, RECORDED, data
+
+from surefit.densities import laplace_log_likelihood, laplace_noise_scale
+from surefit.design import as_design
+from surefit.linear_model import LinearRegression
+from surefit.linear_model._summary.core import Sample
+from surefit.linear_model._summary.robust import hall_sheather, m_estimate, quantile_estimate
+from surefit.linear_model.huber import HuberRegressor
+
+
+def sample_of(X, y, s=None, *, covariance="auto", weights="precision"):
+    """The sample that ``summary`` hands to the description of a model."""
+    s = np.ones(len(y)) if s is None else s
+    copies = s if weights == "frequency" else (s > 0).astype(float)
+    names = tuple(f"x{j}" for j in range(X.shape[1]))
+    return Sample(X, y, s, as_design(X), s, copies, covariance, names)
+
+
+def stand_in(theta, *, fit_intercept=True):
+    """Only the coefficients matter here: the estimators have their own tests."""
+    coef, intercept = (theta[1:], theta[0]) if fit_intercept else (theta, 0.0)
+    return SimpleNamespace(coef_=coef, intercept_=intercept, fit_intercept=fit_intercept)
+
+
+def huber(model, sample, scale, penalty=0.0):
+    clip = lambda u: np.clip(u, -1.35, 1.35)  # noqa: E731
+    return m_estimate(model, sample, clip, lambda u: 1.0 * (np.abs(u) <= 1.35), scale, penalty)
+
+
+def errors_of(estimates):
+    return np.sqrt(np.diagonal(estimates.covariance[0]))
+
+
+def huber_fit(A, Y, scale, penalty=0.0):
+    """Newton's method on the columns of Y, at a given scale."""
+    W = np.linalg.lstsq(A, Y, rcond=None)[0]
+    P = penalty * scale * np.diag(np.arange(A.shape[1]) > 0)
+    for _ in range(60):
+        u = (Y - A @ W) / scale
+        weight = np.minimum(1.0, 1.35 / np.maximum(np.abs(u), 1e-300))
+        G = np.einsum("ni,nt,nj->tij", A, weight, A) + P
+        W = np.linalg.solve(G, np.einsum("ni,nt->ti", A, weight * Y)[..., None])[..., 0].T
+    return W
+
+
+def test_huber_is_statsmodels():
+    X, y, _ = data("diabetes")
+    want = RECORDED["huber"]
+    found = huber(stand_in(want["params"]), sample_of(X, y), HUBER_SCALE)
+    close(errors_of(found), want["bse"], 1e-9)
+    assert found.noise.scale == HUBER_SCALE
+    assert math.isnan(found.log_likelihood)
+    assert "Huber's H1" in found.method
+
+
+def test_the_summary_of_huber_regression():
+    X, y, _ = data("diabetes")
+    model = HuberRegressor(alpha=0.0, tol=1e-12, max_iter=1000).fit(X, y)
+    s = model.summary(X, y)
+    assert model.scale_ == pytest.approx(HUBER_SCALE, rel=1e-9)
+    close(s.coef, RECORDED["huber"]["params"], 1e-6)
+    close(s.std_error, RECORDED["huber"]["bse"], 1e-7)
+    close(s.p_value, 2 * stats.norm.sf(np.abs(s.coef / s.std_error)), 1e-9)
+    assert "noise: unspecified, scale 37.3292" in str(s)
+    assert math.isnan(s.aic)
+    # the default penalty matters where features are small: it is said, with its size
+    assert "shrunk" in HuberRegressor(max_iter=1000).fit(X, y).summary(X, y).notes[0]
+    usual = HuberRegressor(max_iter=1000).fit(50 * X, y).summary(50 * X, y)
+    assert "negligible" in usual.notes[0]
+    close(usual.std_error[1:] * 50, s.std_error[1:], 1e-3)
+    weights = 1.0 + np.arange(len(y)) % 3
+    long = np.repeat(np.arange(len(y)), weights.astype(int))
+    counted = HuberRegressor(alpha=0.0, tol=1e-12, max_iter=1000).fit(X, y, weights)
+    twice = counted.summary(X, y, weights, weights="frequency")
+    once = model.fit(X[long], y[long]).summary(X[long], y[long])
+    close(twice.std_error, once.std_error, 1e-6)
+    line = np.arange(30.0)[:, None]
+    exact = HuberRegressor().fit(line, 2 * line[:, 0] + 1).summary(line, 2 * line[:, 0] + 1)
+    assert np.isnan(exact.std_error).all()
+    assert "an exact fit" in exact.notes[0]
+
+
+def test_huber_sandwich_penalty_and_weights():
+    X, y = made(80, 3)
+    y[::9] += 20.0
+    A, scale = with_ones(X), 1.3
+    theta = huber_fit(A, y[:, None], scale, 2.0)[:, 0]
+    u = (y - A @ theta) / scale
+    push, inside = np.clip(u, -1.35, 1.35), np.abs(u) <= 1.35
+    P = 2.0 * scale * np.diag([0.0, 1.0, 1.0, 1.0])
+    np.testing.assert_allclose(A.T @ push * scale, P @ theta, atol=1e-8)  # it solves its equation
+    B = np.linalg.inv((A.T * inside) @ A + P)
+    found = huber(stand_in(theta), sample_of(X, y, covariance="HC0"), scale, 2.0)
+    close(found.covariance, scale**2 * B @ ((A.T * push**2) @ A) @ B, 1e-8)
+    assert found.df_model == pytest.approx(np.trace(B @ (A.T * inside) @ A))
+    assert not found.tested
+    # H1: psi' is taken to be the same everywhere
+    share = inside.mean()
+    B = np.linalg.inv(A.T @ A + P / share)
+    M = B @ A.T @ A @ B
+    used = np.trace(B @ A.T @ A)
+    size = (
+        (push @ push) / (80 - used) * (scale / share * (1 + used / 80 * (1 - share) / share)) ** 2
+    )
+    found = huber(stand_in(theta), sample_of(X, y), scale, 2.0)
+    close(found.covariance, size * M, 1e-8)
+    # the bias that is reported: B^-1 P theta
+    bias = np.abs(np.linalg.solve(A.T @ A + P / share, P @ theta / share)) / np.sqrt(
+        np.diag(size * M)
+    )
+    assert f"by up to {bias.max():.2g} of" in found.notes[-1]
+    # a penalty as small as the default of HuberRegressor does not spoil the tests
+    assert huber(stand_in(theta), sample_of(X, y), scale, 1e-8).tested
+    # frequency weights repeat; precision weights use the sandwich
+    s = np.arange(80.0) % 3
+    long = np.repeat(np.arange(80), s.astype(int))
+    for kind in ("H1", "HC0"):
+        twice = huber(
+            stand_in(theta), sample_of(X, y, s, covariance=kind, weights="frequency"), scale
+        )
+        once = huber(stand_in(theta), sample_of(X[long], y[long], covariance=kind), scale)
+        close(twice.covariance, once.covariance, 1e-9)
+    assert "HC0" in huber(stand_in(theta), sample_of(X, y, s + 0.5), scale).method
+
+
+def test_huber_intervals_cover_under_heavy_tails():
+    rng = np.random.default_rng(5)
+    X, truth, draws = rng.normal(size=(120, 2)), np.array([1.0, -2.0, 0.5]), 300
+    A = with_ones(X)
+    Y = (A @ truth)[:, None] + rng.standard_t(3, size=(120, draws))
+    W = huber_fit(A, Y, 1.2)
+    inside, lengths = 0, []
+    for t in range(draws):
+        found = huber(stand_in(W[:, t]), sample_of(X, Y[:, t]), 1.2)
+        inside = inside + (np.abs(W[:, t] - truth) <= 1.96 * errors_of(found))
+        lengths.append(errors_of(found))
+    assert np.abs((inside - 0.95 * draws) / math.sqrt(draws * 0.95 * 0.05)).max() < COVERAGE
+    least_squares = LinearRegression().fit(X, Y).summary(X, Y).std_error.mean()
+    assert np.mean(lengths) < 0.85 * least_squares  # what the robust loss is for
+
+
+@pytest.mark.spec("REG-9")
+@pytest.mark.parametrize("tau", [0.25, 0.5])
+def test_quantile_is_statsmodels(tau):
+    X, y, _ = data("diabetes")
+    want = RECORDED[f"quantile {tau}"]
+    model = stand_in(want["params"])
+    found = quantile_estimate(model, sample_of(X, y, covariance="iid"), tau, 0.0)
+    e = y - X @ model.coef_ - model.intercept_
+    # statsmodels caps the bandwidth by the spread of y, we (with Koenker) by that of the residuals
+    h = hall_sheather(len(y), tau)
+    reach = stats.norm.ppf(tau + h) - stats.norm.ppf(tau - h)
+    width = min(e.std(), np.subtract(*np.quantile(e, [0.75, 0.25])) / 1.34) * reach
+    sparsity = len(y) * width / np.sum(0.75 * np.maximum(1 - (e / width) ** 2, 0))
+    if tau == 0.5:
+        assert width == pytest.approx(want["bandwidth"][0], rel=1e-9)
+        assert sparsity == pytest.approx(want["sparsity"][0], rel=1e-9)
+    close(errors_of(found) / sparsity, want["bse"] / want["sparsity"], 1e-8)
+    # the Laplace model: b = mean |e| for the median, its likelihood, its Fisher information
+    found = quantile_estimate(model, sample_of(X, y, covariance="fisher"), tau, 0.0)
+    loss = np.mean(np.where(e > 0, tau * e, (tau - 1) * e))
+    A = with_ones(X)
+    inverse_gram = np.linalg.inv(A.T @ A)
+    close(errors_of(found), loss * np.sqrt(np.diag(inverse_gram) / (tau * (1 - tau))), 1e-9)
+    np.testing.assert_allclose(found.fisher[0] @ found.covariance[0], np.eye(11), atol=1e-7)
+    if tau == 0.5:
+        assert found.noise.family == "Laplace"
+        assert found.noise.scale == pytest.approx(laplace_noise_scale(e), rel=1e-12)
+        assert found.noise.variance_mle == pytest.approx(2 * laplace_noise_scale(e) ** 2)
+        assert found.log_likelihood == pytest.approx(
+            laplace_log_likelihood(e, laplace_noise_scale(e))
+        )
+    else:
+        draws = stats.laplace_asymmetric(
+            kappa=math.sqrt(tau / (1 - tau)), scale=loss / math.sqrt(tau * (1 - tau))
+        )
+        assert found.log_likelihood == pytest.approx(draws.logpdf(e).sum(), rel=1e-9)
+        assert found.noise.variance == pytest.approx(draws.var(), rel=1e-9)
+    null = np.quantile(y, tau, method="inverted_cdf")
+    spent = np.mean(np.where(y > null, tau * (y - null), (tau - 1) * (y - null)))
+    assert found.r2 == pytest.approx(1 - loss / spent)
+
+
+def test_quantile_kernel_sandwich_weights_and_penalty():
+    X, y = made(300, 2)
+    theta = np.array([2.0, 1.0, 2.0])
+    A, tau = with_ones(X), 0.3
+    theta[0] += np.quantile(y - A @ theta, tau)
+    e = y - A @ theta
+    h = hall_sheather(300, tau)
+    low, high = np.quantile(e, [0.25, 0.75])
+    width = min(e.std(), (high - low) / 1.34) * (stats.norm.ppf(tau + h) - stats.norm.ppf(tau - h))
+    near = 0.75 * np.maximum(1 - (e / width) ** 2, 0) / width
+    B = np.linalg.inv((A.T * near) @ A)
+    found = quantile_estimate(stand_in(theta), sample_of(X, y), tau, 0.0)
+    close(found.covariance, tau * (1 - tau) * B @ A.T @ A @ B, 1e-9)
+    assert "Powell" in found.method
+    s = np.arange(300.0) % 3
+    long = np.repeat(np.arange(300), s.astype(int))
+    for kind in ("kernel", "iid", "fisher"):
+        twice = quantile_estimate(
+            stand_in(theta), sample_of(X, y, s, covariance=kind, weights="frequency"), tau, 0.0
+        )
+        once = quantile_estimate(
+            stand_in(theta), sample_of(X[long], y[long], covariance=kind), tau, 0.0
+        )
+        close(twice.covariance, once.covariance, 1e-9)
+        close(twice.log_likelihood, once.log_likelihood, 1e-12)
+        close(twice.r2, once.r2, 1e-12)
+        one, seven = (
+            quantile_estimate(stand_in(theta), sample_of(X, y, c * s, covariance=kind), tau, 0.0)
+            for c in (1.0, 7.0)
+        )
+        close(one.covariance, seven.covariance, 1e-9)
+    found = quantile_estimate(stand_in(theta), sample_of(X, y), tau, 0.5)
+    assert found.covariance is None
+    assert "l1 penalty" in found.notes[0]
+    exact = quantile_estimate(stand_in(theta), sample_of(X, A @ theta), tau, 0.0)
+    assert exact.covariance is None
+    # the published value: n = 100 at the median is h = 0.2092 (Koenker's bandwidth.rq)
+    assert hall_sheather(100, 0.5) == pytest.approx(
+        100 ** (-1 / 3) * stats.norm.ppf(0.975) ** (2 / 3) * (1.5 / (2 * math.pi)) ** (1 / 3)
+    )
+
+
+def test_quantile_intervals_cover_where_the_noise_grows_with_x():
+    """The kernel sandwich does; one density for all rows does not. A linear program finds the median."""
+    rng = np.random.default_rng(6)
+    n, draws, truth = 200, 120, np.array([1.0, 2.0])
+    X = rng.uniform(0, 2, size=(n, 1))
+    A = with_ones(X)
+    cost = np.r_[np.zeros(2), np.full(2 * n, 0.5)]
+    bounds = [(None, None)] * 2 + [(0, None)] * (2 * n)
+    equalities = sp.hstack([sp.csr_array(A), sp.eye_array(n), -sp.eye_array(n)])
+    hits = {"kernel": 0, "iid": 0}
+    for _ in range(draws):
+        y = A @ truth + (0.2 + X[:, 0] ** 2) * rng.standard_normal(n)
+        theta = linprog(cost, A_eq=equalities, b_eq=y, bounds=bounds, method="highs-ds").x[:2]
+        for kind in hits:
+            found = quantile_estimate(stand_in(theta), sample_of(X, y, covariance=kind), 0.5, 0.0)
+            hits[kind] = hits[kind] + (np.abs(theta - truth) <= 1.96 * errors_of(found))
+    deviation = math.sqrt(draws * 0.95 * 0.05)
+    assert ((hits["kernel"] - 0.95 * draws) / deviation).min() > -COVERAGE
+    assert ((hits["iid"] - 0.95 * draws) / deviation).min() < -COVERAGE
