@@ -45,6 +45,7 @@ CLASSES = {
     "OneVsRestClassifier": "surefit.multiclass:OneVsRestClassifier",
     "Perceptron": "surefit.linear_model:Perceptron",
     "Ridge": "surefit.linear_model:Ridge",
+    "TukeyRegressor": "surefit.linear_model:TukeyRegressor",
     "RidgeCV": "surefit.linear_model:RidgeCV",
     "RidgeClassifier": "surefit.linear_model:RidgeClassifier",
     "RidgeClassifierCV": "surefit.linear_model:RidgeClassifierCV",

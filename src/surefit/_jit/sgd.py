@@ -383,6 +383,10 @@ def _advance(
                 _fetch(dual, later)
                 _fetch(era, later)
             _fetch_row(X, data, indices, indptr, order[k + _AHEAD])
+            if is_lazy:
+                later = int64(order[k + 1])
+                for q in range(indptr[later], indptr[later + 1]):
+                    _fetch(lazy, 4 * int64(indices[q]))
         i = order[k]
         if held_out.shape[0] > 0 and held_out[i]:
             continue

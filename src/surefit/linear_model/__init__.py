@@ -13,6 +13,7 @@ from .perceptron import Perceptron
 from .ridge import Ridge, ridge_regression
 from .ridge_classifier import RidgeClassifier
 from .ridge_cv import RidgeClassifierCV, RidgeCV
+from .tukey import TukeyRegressor
 
 __all__ = [
     "ElasticNet",
@@ -32,6 +33,7 @@ __all__ = [
     "RidgeCV",
     "RidgeClassifier",
     "RidgeClassifierCV",
+    "TukeyRegressor",
     "enet_path",
     "lasso_path",
     "ridge_regression",

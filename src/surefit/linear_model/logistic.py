@@ -45,7 +45,7 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._namespace import array_namespace, is_torch, like, scale_rows, to_numpy
+from .._namespace import array_namespace, is_torch, like, scale_rows, to_numpy, where
 from ..base import ANYWHERE, Certified
 from ..certificate import Claim, Kind
 from ..design import RowBlocks, as_design
@@ -226,7 +226,7 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
 
     def _checked_classes(self, y: Any, sample_weight: Array | None) -> Any:
         """The labels, once it is clear that a model can be fitted to them."""
-        classes = np.unique(to_numpy(y))
+        classes = _distinct(y)
         if len(classes) < 2:
             raise ValueError(
                 "This solver needs samples of at least 2 classes in the data, but the data contains "
@@ -241,7 +241,7 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         # A class without weight has no balanced weight, and makes a free intercept infinite.
         free = self.fit_intercept and self._intercept_scaling() is None
         if sample_weight is not None and (free or self.class_weight == "balanced"):
-            weighed = np.unique(to_numpy(y[sample_weight > 0]))
+            weighed = _distinct(y[sample_weight > 0])
             if len(weighed) < len(classes):
                 raise ValueError(
                     f"sample_weight is zero on all rows but those of the class(es) {weighed.tolist()}, of "
@@ -260,21 +260,21 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
 
     def _problem(self, y: Any, sample_weight: Array | None) -> tuple[Loss, Array, Array]:
         """The loss, the labels in its coding, and the weight of each sample's loss."""
-        labels = to_numpy(y)
+        xp, classes = array_namespace(y), like(self.classes_, y)
         if len(self.classes_) == 2:
-            codes = np.where(labels == self.classes_[1], 1, 0)
+            codes = where(y == classes[1], 1.0, 0.0)
         else:
-            codes = np.searchsorted(self.classes_, labels)
-        s = np.ones(len(labels)) if sample_weight is None else to_numpy(sample_weight)
+            codes = as_vector(xp.searchsorted(classes, y), y)
+        s = 0.0 * codes + 1.0 if sample_weight is None else sample_weight
         if self.class_weight is not None:
             by_class = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=labels, sample_weight=s
+                self.class_weight, classes=self.classes_, y=to_numpy(y), sample_weight=to_numpy(s)
             )
-            s = s * by_class[codes]
-        s = as_vector(s * (1.0 if isinstance(self._penalty(), NoPenalty) else float(self.C)), y)
+            s = s * like(by_class, y)[xp.astype(codes, xp.int64)]
+        s = s * (1.0 if isinstance(self._penalty(), NoPenalty) else float(self.C))
         if len(self.classes_) > 2:
-            return Softmax(), as_vector(codes, y), s
-        return Logistic(), as_vector(2 * codes - 1, y), s
+            return Softmax(), codes, s
+        return Logistic(), 2.0 * codes - 1.0, s
 
     def _start(self, n_features: int) -> tuple[Array, Array]:
         classes = len(self.classes_)
@@ -314,7 +314,10 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
             steps = prox_newton(X, y, s, loss, l1, l2, w, b, fit_intercept=free)
         else:
             sampled = sampling_pays(X.shape[0], w.size + b.size)
-            tight = _TIGHT_SAMPLED if sampled else _TIGHT
+            if (
+                sampled
+            ):  # without a penalty the claim is about the gradient, the root of the estimate
+                tight = _TIGHT_SAMPLED if l2 > 0 else 0.01 * self.tol**2
             solver = glm_sampled if sampled else glm_newton
             steps = solver(as_design(X), y, s, loss, l2, w, b, fit_intercept=free)
         if self.max_iter == 0:
@@ -386,11 +389,10 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         X, y, sample_weight = self._validate(X, y, sample_weight, reset=reset)
-        labels = to_numpy(y)
-        check_classification_targets(labels)
+        check_classification_targets(_distinct(y) if is_torch(y) else y)
         check_scale(X)
-        if not reset and not np.isin(labels, self.classes_).all():
-            unknown = np.setdiff1d(labels, self.classes_)[:5].tolist()
+        if not reset and not np.isin(_distinct(y), self.classes_).all():
+            unknown = np.setdiff1d(_distinct(y), self.classes_)[:5].tolist()
             raise ValueError(f"y has labels {unknown} that the model was not fitted on.")
         return X, y, sample_weight
 
@@ -536,6 +538,15 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = self.solver != "liblinear"
         return tags
+
+
+def _distinct(y: Any) -> NDArray[Any]:
+    """The labels that occur, in order."""
+    if is_torch(y):
+        return to_numpy(array_namespace(y).unique_values(y))
+    if y.dtype.kind in "iu" and len(y) and int(y.min()) >= 0 and int(y.max()) < 1000:
+        return np.flatnonzero(np.bincount(y)).astype(y.dtype)
+    return np.unique(y)
 
 
 def _both(first: Any, second: Any) -> Any:

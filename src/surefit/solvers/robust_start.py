@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 _SUBSETS = 500  # random exact fits,
 _SUBSET_COLUMNS = 12  # tried up to this many coefficients: beyond, hardly one would be clean
 _COMPONENTS = 15  # sensitivity components
+_ROUNDS = 2  # of looking for components again, without the rows that fit worst
 _KEPT = 10  # candidates that are concentrated to the end
 
 
@@ -54,6 +55,10 @@ def robust_start(A: Array, y: Array, rng: np.random.Generator) -> Array:
     A = A / scale
     h = (n + k + 1) // 2
     found = [_least_absolute(A, y), *_without_extremes(A, y)]
+    for _ in range(_ROUNDS):  # what hides behind the worst rows shows once these are gone
+        best = found[int(np.argmin(_trimmed_squares(A, y, np.array(found), h)))]
+        rows = np.argsort(np.abs(y - A @ best), kind="stable")[: max(3 * n // 4, h)]
+        found += _without_extremes(A[rows], y[rows])
     if k <= _SUBSET_COLUMNS:
         found += _exact_fits(A, y, rng)
     candidates = np.array(found)
@@ -65,7 +70,13 @@ def robust_start(A: Array, y: Array, rng: np.random.Generator) -> Array:
 
 
 def _fit(A: Array, y: Array) -> Array:
-    return np.asarray(np.linalg.lstsq(A, y, rcond=1e-12)[0])
+    """Least squares by the normal equations, which a candidate can afford, if these are regular."""
+    gram = A.T @ A
+    try:
+        np.linalg.cholesky(gram - 1e-9 * np.trace(gram) / len(gram) * np.eye(len(gram)))
+        return np.asarray(np.linalg.solve(gram, A.T @ y))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(A, y, rcond=1e-12)[0])
 
 
 def _trimmed_squares(A: Array, y: Array, candidates: Array, h: int) -> Array:

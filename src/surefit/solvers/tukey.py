@@ -26,10 +26,12 @@ from numpy.typing import NDArray
 from .._namespace import clip, to_numpy
 from ..design import Design
 from ..iterate import Iterate
+from .huber_interior import bordered_gram
 
 __all__ = ["TukeyPoint", "median_deviation", "tukey"]
 
 Array = NDArray[np.float64]
+_ROUNDS = 50  # most times that the scale is estimated
 _NORMAL = 0.6744897501960817  # median of |e| for standard normal e
 
 
@@ -67,7 +69,9 @@ def tukey(
     floor: float,
     settle: float | None,
 ) -> Iterator[Iterate]:
-    """Yield ``Iterate(x=TukeyPoint, value=objective, estimate=relative gradient)`` after each step.
+    """Yield ``Iterate(x=TukeyPoint, value=objective, estimate=size of the gradient)``.
+
+    The size is sqrt(g'H^-1 g / sum s) in units of the scale.
 
     Parameters
     ----------
@@ -85,81 +89,104 @@ def tukey(
         and keep it from then on; None keeps the scale of the start.
     """
     p = X.shape[1]
-    center = X.mean(s) if fit_intercept else np.zeros(p)
-    d = np.append(start.w, start.b + center @ start.w) if fit_intercept else start.w
-    scale, moving = start.scale, settle is not None
-    r = y - _predict(X, d, center, fit_intercept)
-    for k in range(1 << 30):
-        if moving:
-            before, scale = scale, max(median_deviation(r, s), floor)
-            moving = k == 0 or (k < 50 and abs(scale - before) > (settle or 0.0) * before)
-        c = delta * scale
-        u = clip((r / c) ** 2, None, 1.0)
-        value = _objective(u, s, c) + alpha * float(d[:p] @ d[:p])
-        ridge = np.where(np.arange(len(d)) < p, alpha, 0.0)
-        push = _adjoint(X, s * (1.0 - u) ** 2 * r, center, fit_intercept) - ridge * d
-        step = None
-        for newton in (True, False):
-            weights = s * ((1.0 - u) * (1.0 - 5.0 * u) if newton else (1.0 - u) ** 2)
-            step = _solve(X, weights, center, fit_intercept, ridge, push, definite=newton)
-            if step is None:
-                continue
-            moved = y - _predict(X, d + step, center, fit_intercept)
-            after = _objective(clip((moved / c) ** 2, None, 1.0), s, c)
-            after += alpha * float((d + step)[:p] @ (d + step)[:p])
-            if after <= value * (1.0 - 1e-16) or (moving and not newton):
-                break
-        gain = abs(float(push @ step)) if step is not None else 0.0
-        if step is None or (after >= value and not moving):
-            yield Iterate(_point(d, center, scale, fit_intercept), value, gain)
+    rows = _Rows(X, X.mean(s) if fit_intercept else np.zeros(p), fit_intercept)
+    d = np.append(start.w, start.b + rows.center @ start.w) if fit_intercept else start.w
+    r, first, scale = y - rows.predict(d), d, start.scale
+    ridge = np.where(np.arange(len(d)) < p, alpha, 0.0)
+    for k in range(_ROUNDS if settle is not None else 0):
+        before, scale = scale, max(median_deviation(r, s), floor)
+        if k > 0 and abs(scale - before) <= (settle or 0.0) * before:
+            break
+        if k > 10:  # it may run in circles
+            scale = math.sqrt(scale * before)
+        _, _, weights, _ = _bent(r, s, delta * scale)
+        d = d + rows.solve(weights, ridge, rows.adjoint(weights * r) - ridge * d)
+        r = y - rows.predict(d)
+        yield Iterate(rows.point(d, scale), estimate=math.inf)
+    c, total = delta * scale, float(s.sum())
+
+    def objective(v: Array) -> tuple[float, Any]:
+        rest = y - rows.predict(v)
+        return _bent(rest, s, c)[0] + alpha * float(v[:p] @ v[:p]), rest
+
+    value, _ = objective(d)
+    begin, rest = objective(first)
+    if begin < value:  # the scale moved, and the start is better after all
+        d, r, value = first, rest, begin
+    least = math.inf
+    while True:
+        _, _, weights, curvature = _bent(r, s, c)
+        push = rows.adjoint(weights * r) - ridge * d
+        step = rows.newton(curvature, ridge, push)
+        safe = step is None
+        if step is None:
+            step = rows.solve(weights, ridge, push)
+        after, rest = objective(d + step)
+        if after > value and not safe:
+            step = rows.solve(weights, ridge, push)
+            after, rest = objective(d + step)
+        gain = abs(float(push @ step))
+        yield Iterate(rows.point(d, scale), value, math.sqrt(gain / total) / scale)
+        # Within rounding of the objective, go on as long as the gradient falls.
+        flat = after <= value * (1.0 + 1e-14) and gain <= 0.25 * least
+        if not (after < value * (1.0 - 1e-14) or flat) or gain == 0.0:
             return
-        d, r = d + step, moved
-        yield Iterate(_point(d, center, scale, fit_intercept), after, math.inf if moving else gain)
+        d, r, value, least = d + step, rest, after, min(gain, least)
 
 
-def _point(d: Array, center: Array, scale: float, free: bool) -> TukeyPoint:
-    p = len(center)
-    return TukeyPoint(d[:p], float(d[p] - center @ d[:p]) if free else 0.0, scale)
+def _bent(r: Any, s: Any, c: float) -> tuple[float, Any, Any, Any]:
+    """sum 2 s rho, u = min((r / c)^2, 1), and the weights of least squares and of the Hessian."""
+    u = clip(r / c, -1.0, 1.0) ** 2
+    value = c * c / 3.0 * float(s @ (u * (3.0 - 3.0 * u + u * u)))
+    return value, u, s * (1.0 - u) ** 2, s * (1.0 - u) * (1.0 - 5.0 * u)
 
 
-def _objective(u: Any, s: Any, c: float) -> float:
-    """sum_i 2 s_i rho, with u = min((e / c)^2, 1)."""
-    return c * c / 3.0 * float(s @ (u * (3.0 - 3.0 * u + u * u)))
+class _Rows:
+    """The rows less the centre, with a 1 for the intercept if it is free."""
 
+    def __init__(self, X: Design, center: Array, free: bool) -> None:
+        self.X, self.center, self.free = X, center, free
 
-def _predict(X: Design, d: Array, center: Array, free: bool) -> Any:
-    p = len(center)
-    return X.dot(d[:p]) + (float(d[p] - center @ d[:p]) if free else 0.0)
+    def point(self, d: Array, scale: float) -> TukeyPoint:
+        """In the original parametrisation."""
+        p = len(self.center)
+        return TukeyPoint(d[:p], float(d[p] - self.center @ d[:p]) if self.free else 0.0, scale)
 
+    def predict(self, d: Array) -> Any:
+        """The linear function d of each row."""
+        p = len(self.center)
+        return self.X.dot(d[:p]) + (float(d[p] - self.center @ d[:p]) if self.free else 0.0)
 
-def _adjoint(X: Design, v: Any, center: Array, free: bool) -> Array:
-    product, mass = X.tdot(v), float(v.sum())
-    return np.append(product - mass * center, mass) if free else product
+    def adjoint(self, v: Any) -> Array:
+        """The sum of the rows, weighted by v."""
+        product, mass = self.X.tdot(v), float(v.sum())
+        return np.append(product - mass * self.center, mass) if self.free else product
 
+    def gram(self, weights: Any) -> Array:
+        """The weighted sum of the outer squares of the rows."""
+        return bordered_gram(self.X, weights, self.center, self.free)
 
-def _solve(
-    X: Design,
-    weights: Any,
-    center: Array,
-    free: bool,
-    ridge: Array,
-    rhs: Array,
-    *,
-    definite: bool,
-) -> Array | None:
-    """(A' weights A + ridge)^{-1} rhs, A the centred rows with a 1; None where it must be definite and is not."""
-    K = bordered_gram(X, clip(weights, 0.0, None), center, free) + np.diag(ridge)
-    if definite:
-        K -= bordered_gram(X, clip(-weights, 0.0, None), center, free)
-    scale = np.sqrt(np.maximum(np.diag(K), 0.0))
-    if definite and not (scale > 0.0).all():
-        return None
-    scale[scale == 0.0] = 1.0
-    unit = K / scale / scale[:, None]
-    try:
-        np.linalg.cholesky(unit)
-        return np.linalg.solve(unit, rhs / scale) / scale
-    except np.linalg.LinAlgError:
-        if definite:
+    def solve(self, weights: Any, ridge: Array, rhs: Array) -> Array:
+        """The least-squares step; the shortest one, after scaling, where rows are too few."""
+        unit, scale = _unit(self.gram(weights) + np.diag(ridge))
+        return np.linalg.lstsq(unit, rhs / scale, rcond=1e-13)[0] / scale
+
+    def newton(self, curvature: Any, ridge: Array, rhs: Array) -> Array | None:
+        """Newton's step; None where the Hessian is not positive definite."""
+        K = self.gram(clip(curvature, 0.0, None)) - self.gram(clip(-curvature, 0.0, None))
+        K += np.diag(ridge)
+        if not (np.diag(K) > 0.0).all():
             return None
-    return np.linalg.lstsq(unit, rhs / scale, rcond=1e-12)[0] / scale
+        unit, scale = _unit(K)
+        try:
+            np.linalg.cholesky(unit - 1e-10 * np.eye(len(unit)))
+        except np.linalg.LinAlgError:
+            return None
+        return np.linalg.solve(unit, rhs / scale) / scale
+
+
+def _unit(K: Array) -> tuple[Array, Array]:
+    """K scaled to a unit diagonal, and the scale."""
+    scale = np.sqrt(np.maximum(np.diag(K), 0.0))
+    scale[scale == 0.0] = 1.0
+    return K / scale / scale[:, None], scale
