@@ -10,6 +10,16 @@ from tests.theory.nist_data import SETS
 
 from surefit.linear_model import LinearRegression
 
+from .report import table
+
+TEXT = """\
+## Right digits on ill-conditioned problems
+
+NIST's Statistical Reference Datasets, linear regression: digits of the worst coefficient that
+agree with the certified value. Rounding Filip's data to float64 alone leaves about 8 of its
+digits. scikit-learn's default `tol=1e-6` drops small singular values; `tol=0` keeps them.
+"""
+
 
 def digits(model: Any, data: Any) -> float:
     """-log10 of the largest relative error of a coefficient, at most 15."""
@@ -19,17 +29,7 @@ def digits(model: Any, data: Any) -> float:
     return min(15.0, -np.log10(max(error, 1e-15)))
 
 
-def main() -> tuple[dict[str, Any], str]:
-    lines = [
-        "## Right digits on ill-conditioned problems",
-        "",
-        "NIST's Statistical Reference Datasets, linear regression: digits of the worst coefficient that",
-        "agree with the certified value. Rounding Filip's data to float64 alone leaves about 8 of its",
-        "digits. scikit-learn's default `tol=1e-6` drops small singular values; `tol=0` keeps them.",
-        "",
-        "| set | surefit | scikit-learn, tol=0 | scikit-learn, default |",
-        "|---|---|---|---|",
-    ]
+def measure(_: Any) -> dict[str, Any]:
     results = {}
     for data in SETS:
         X, y = data.arrays()
@@ -39,5 +39,13 @@ def main() -> tuple[dict[str, Any], str]:
         best = digits(peer(tol=0.0, **options).fit(X, y), data)
         default = digits(peer(**options).fit(X, y), data)
         results[data.name] = {"surefit": ours, "scikit-learn tol=0": best, "scikit-learn": default}
-        lines.append(f"| {data.name} | {ours:.1f} | {best:.1f} | {max(default, 0.0):.1f} |")
-    return results, "\n".join(lines)
+    return results
+
+
+def page(results: dict[str, Any]) -> str:
+    rows = []
+    for name, found in results.items():
+        shown = [max(found[key], 0.0) for key in ("surefit", "scikit-learn tol=0", "scikit-learn")]
+        rows.append([name, *(f"{value:.1f}" for value in shown)])
+    heads = ["set", "surefit", "scikit-learn, tol=0", "scikit-learn, default"]
+    return f"{TEXT}\n{table(heads, rows)}\n"

@@ -1,9 +1,8 @@
-"""Loss and slopes of logistic and softmax regression, row by row.
+"""Loss and slopes of logistic regression, row by row.
 
-With one column of coefficients a row is read once: its score, its loss, its slope and its share of the
-gradient, while it is in the cache. With several the two products are better left to the matrix library, and
-what is between them is here. Sums are kept over stretches of rows and then added, so that rounding grows with
-the number of stretches. A closed file: every jitted function it calls lives here.
+A row is read once: its score, its loss, its slope and its share of the gradient, while it is in the cache.
+Sums are kept over stretches of rows and then added, so that rounding grows with the number of stretches. A
+closed file: every jitted function it calls lives here.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-__all__ = ["logistic_rows", "softmax_slopes"]
+__all__ = ["logistic_rows"]
 
 _FAST = {"reassoc", "contract", "nsz"}
 _STRETCH = 4096
@@ -23,8 +22,6 @@ _LOGISTIC = [
     "float64, int64, int64, float64[::1])"
     for kind in ("float64", "float32")
 ]
-_CODES = "Array(int64, 1, 'C', readonly=True)"
-_SOFTMAX = f"float64(float64[:, ::1], {_CODES}, {_VECTOR}, {_VECTOR}, float64[::1])"
 
 
 @njit(_LOGISTIC, cache=True, nogil=True, fastmath=_FAST)
@@ -55,27 +52,3 @@ def logistic_rows(X, y, s, w, b, first, last, slope):
             slope[j] += part[j]
         start = stop
     return value, total
-
-
-@njit(_SOFTMAX, cache=True, nogil=True, fastmath=_FAST)
-def softmax_slopes(z, y, s, b, slope_b):
-    """Loss of the rows with scores z + b; z becomes their weighted slopes, added up in ``slope_b``."""
-    n, classes = z.shape
-    value = 0.0
-    for i in range(n):
-        largest = z[i, 0] + b[0]
-        for k in range(classes):
-            z[i, k] += b[k]
-            largest = max(largest, z[i, k])
-        own, total = z[i, y[i]], 0.0
-        for k in range(classes):
-            z[i, k] = math.exp(z[i, k] - largest)
-            total += z[i, k]
-        value += s[i] * (largest + math.log(total) - own)
-        share = s[i] / total
-        for k in range(classes):
-            z[i, k] *= share
-        z[i, y[i]] -= s[i]
-        for k in range(classes):
-            slope_b[k] += z[i, k]
-    return value

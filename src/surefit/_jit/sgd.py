@@ -343,7 +343,24 @@ def _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages):
 
 @njit(nogil=True, error_model="numpy")
 def _advance(
-    X, data, indices, indptr, y, weight, held_out, order, v, paid, total, dual, era, state, rules
+    X,
+    data,
+    indices,
+    indptr,
+    y,
+    weight,
+    held_out,
+    order,
+    v,
+    paid,
+    total,
+    dual,
+    era,
+    lazy,
+    past,
+    shrunk,
+    state,
+    rules,
 ):
     """Visit the rows of ``order`` once. Updates the vectors and ``state`` in place."""
     kind, edge, rate = int(rules[LOSS]), rules[EDGE], int(rules[RATE])
@@ -355,14 +372,11 @@ def _advance(
     sparse, tracks, averages = indptr.shape[0] > 0, dual.shape[0] > 0, total.shape[0] > 0
     passive = rate >= PA1
     tiny = 1e-4 if averages else 1e-9  # total + mass v cancels as v grows
-    is_lazy, plain = sparse and l1 > 0.0, l2 == 0.0
-    horizon = max(4096, p // 8) if is_lazy else 0
-    past, shrunk = np.zeros((horizon + 1, 4)), np.zeros(horizon + 1)
-    lazy = np.zeros((p if is_lazy else 0, 4))
+    is_lazy, plain, horizon = lazy.shape[0] > 0, l2 == 0.0, past.shape[0] - 1
     if is_lazy:
-        past[0, 0], past[0, 1] = 1.0, owed
+        past[0, 0], past[0, 1], past[0, 2], past[0, 3], shrunk[0] = 1.0, owed, 0.0, 0.0, 0.0
         for j in range(p):
-            lazy[j, 0], lazy[j, 1] = v[j], paid[j]
+            lazy[j, 0], lazy[j, 1], lazy[j, 2] = v[j], paid[j], 0.0
             lazy[j, 3] = total[j] if averages else 0.0
     now, scale, mass, decay = 0, 1.0, 0.0, 1.0
     value, updates, visits, square = 0.0, 0, 0, 0.0
@@ -574,6 +588,10 @@ def epochs(
     With a patience of 0 the caller begins each epoch and judges it: there is no verdict but DIVERGED.
     """
     scratch = np.empty_like(order) if positions.shape[0] > 0 else order[:0]
+    is_lazy = indptr.shape[0] > 0 and rules[L1] > 0.0
+    horizon = max(4096, w.shape[0] // 8) + 1 if is_lazy else 0
+    lazy, past = np.empty((w.shape[0] if is_lazy else 0, 4)), np.empty((horizon, 4))
+    shrunk = np.empty(horizon)
     made = 0
     state[VERDICT] = GOES_ON
     while made < most:
@@ -584,7 +602,24 @@ def epochs(
         if rules[PATIENCE] > 0.0:
             state[VALUE] = state[VISITS] = state[UPDATES] = 0.0
         _advance(
-            X, data, indices, indptr, y, weight, held_out, order, w, paid, total, dual, era, state, rules
+            X,
+            data,
+            indices,
+            indptr,
+            y,
+            weight,
+            held_out,
+            order,
+            w,
+            paid,
+            total,
+            dual,
+            era,
+            lazy,
+            past,
+            shrunk,
+            state,
+            rules,
         )
         made += 1
         finite = math.isfinite(state[B])

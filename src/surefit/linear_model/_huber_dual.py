@@ -272,18 +272,37 @@ def _indicator(mask: Any) -> Any:
 
 
 def _repaired(problem: _Problem, theta: Any, *, everything: bool) -> list[_Point]:
-    """Dual points near ``theta``: one that is balanced, and one that meets X'(s theta) = 2 alpha w too."""
-    s, p = problem.s, len(problem.w)
+    """Dual points near ``theta``: one that is balanced, and one that meets X'(s theta) = 2 alpha w too.
+
+    With ``everything``, all rows inside the box take part in the correction; those that it pushes out stay on
+    the edge, and it is made once more without them.
+    """
+    s, p, edge = problem.s, len(problem.w), 2.0 * problem.epsilon
     theta = _balanced(problem, theta)
-    adjoint = problem.design.tdot(s * theta)
-    found = [] if everything else [_Point(theta, adjoint, None)]
-    inside = (abs(theta) < 2.0 * problem.epsilon) & (s > 0)
+    found = [] if everything else [_Point(theta, problem.design.tdot(s * theta), None)]
+    inside = (abs(theta) < edge) & (s > 0)
     if not everything:
-        deep = (abs(theta) <= problem.epsilon) & (s > 0)
-        inside = deep if int(deep.sum()) > 4 * p else inside
-    if p > _COLUMNS or not bool(inside.any()):
+        deep = (abs(theta) <= 0.5 * edge) & (s > 0)
+        inside = deep if int(deep.sum()) > 2 * (p + 2) else inside
+    if p > _COLUMNS:
         return found
-    rows, part = (None, problem.design) if everything else _some_rows(problem.design, inside)
+    for _ in range(5 if everything else 1):
+        if not bool(inside.any()):
+            break
+        point = _corrected(problem, theta, inside, everything=everything)
+        found.append(point)
+        out = abs(point.theta) > edge
+        if not bool(out.any()):
+            break
+        theta = clip(point.theta, -edge, edge)
+        inside = inside & ~out
+    return found
+
+
+def _corrected(problem: _Problem, theta: Any, inside: Any, *, everything: bool) -> _Point:
+    """theta changed on rows inside the box, as little as it takes to meet the equations."""
+    s, design = problem.s, problem.design
+    rows, part = (None, design) if everything else _some_rows(design, inside)
     all_rows = rows is None
 
     def near(values: Any) -> Any:
@@ -291,6 +310,7 @@ def _repaired(problem: _Problem, theta: Any, *, everything: bool) -> list[_Point
 
     moved, weights = near(theta), near(s * _indicator(inside))
     correction = _Correction(part, weights, moved, free=problem.free)
+    adjoint = design.tdot(s * theta)
     square, balance = float(s @ theta**2), float(s @ theta)
     limit = 4.0 * problem.total * (1.0 - _EPS)
     binding = square > (1.0 - 1e-6) * limit  # otherwise sigma = 0, and the ball is no matter
@@ -311,7 +331,7 @@ def _repaired(problem: _Problem, theta: Any, *, everything: bool) -> list[_Point
         theta = theta + 0.0
         theta[like(rows, theta)] = moved
     norms = correction.norms * math.sqrt(problem.total / correction.mass)
-    return [*found, _Point(_balanced(problem, theta), adjoint, norms)]
+    return _Point(_balanced(problem, theta), adjoint, norms)
 
 
 def _balanced(problem: _Problem, theta: Any) -> Any:

@@ -38,7 +38,7 @@ from .coordinate_descent import ElasticNet
 from .least_squares import certified_data, kept_rows, normal_equations_claim
 from .paths import enet_path, lasso_path, random_order, solve
 
-__all__ = ["MultiTaskElasticNet", "MultiTaskLasso", "centred_data", "multi_task_gap"]
+__all__ = ["MultiTaskElasticNet", "MultiTaskLasso", "multi_task_gap", "task_data"]
 
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
@@ -146,11 +146,12 @@ class MultiTaskElasticNet(LinearRegressor):
             )
             self.dual_gap_, self.n_iter_, stopped = 0.0, 1, "the factorisation finished"
         else:
-            data, mean, y_mean = centred_data(rows, Y, s, fit_intercept=self.fit_intercept)
+            data, mean, y_mean = task_data(rows, Y, s, fit_intercept=self.fit_intercept)
             W = self._start(Y.shape[1], X.shape[1])
             fit = solve(
-                data, self.alpha, self.l1_ratio, W, positive=False, tol=self.tol,
-                rng=random_order(self.selection, self.random_state), max_iter=self.max_iter,
+                data, self.alpha, self.l1_ratio, W if data.y.ndim == 2 else W[0], positive=False,
+                rng=random_order(self.selection, self.random_state), tol=self.tol,
+                max_iter=self.max_iter,
             )  # fmt: skip
             self.dual_gap_, self.n_iter_, stopped = fit.observed, fit.n_iter, fit.stop.value
             coef, intercept = W.T, y_mean - W @ mean
@@ -255,10 +256,16 @@ class MultiTaskLasso(MultiTaskElasticNet):
         return lasso_path(X, y, **options)
 
 
-def centred_data(
+def task_data(
     X: Any, Y: Array, s: Array, *, fit_intercept: bool
 ) -> tuple[ElasticNetData, Array, Array]:
-    """The data for block coordinate descent, which knows no intercept, and the means taken out."""
+    """The data for block coordinate descent, which knows no intercept, and the means taken out.
+
+    One target is the ordinary problem, and prepared as such.
+    """
+    if Y.shape[1] == 1:
+        data = ElasticNetData.prepare(X, Y[:, 0], s, fit_intercept=fit_intercept)
+        return data, data.mean, np.atleast_1d(data.y_mean)
     mean, y_mean = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
     if fit_intercept:
         mean, y_mean = as_design(X).mean(s), s @ Y / s.sum()

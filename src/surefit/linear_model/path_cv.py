@@ -52,7 +52,6 @@ from sklearn.utils.validation import check_scalar
 from ..base import Certified
 from ..certificate import CertificateWarning, Claim, Kind
 from ..design import as_design
-from ..solvers.coordinate import ElasticNetData
 from ..solvers.ridge_path import fold_paths
 from ._selection import (
     later_claim,
@@ -66,7 +65,7 @@ from ._selection import (
 from .base import LinearRegressor
 from .coordinate_descent import ElasticNet, Lasso
 from .least_squares import kept_rows
-from .multitask import MultiTaskElasticNet, MultiTaskLasso, centred_data
+from .multitask import MultiTaskElasticNet, MultiTaskLasso, task_data
 from .paths import enet_path, lasso_path, random_order, solve
 
 __all__ = ["ElasticNetCV", "LassoCV", "MultiTaskElasticNetCV", "MultiTaskLassoCV"]
@@ -218,7 +217,7 @@ class _PathCV(LinearRegressor):
             assert order is not None
             seed = int(order.integers(2**31))
         options = _Options(
-            self.fit_intercept, self.positive, self._multitask, self.tol, self.max_iter, seed
+            self.fit_intercept, self.positive, self.tol, self.max_iter, seed
         )
         jobs = (
             delayed(_fold_path)(X, Y, sample_weight, train, test, grid, float(ratio), options)
@@ -341,7 +340,6 @@ class _PathCV(LinearRegressor):
 class _Options(NamedTuple):
     fit_intercept: bool
     positive: bool
-    multitask: bool
     tol: float
     max_iter: int
     seed: int | None
@@ -400,15 +398,9 @@ def _descend(
 ) -> tuple[Any, Array, int]:
     """Coordinate descent along the path, each alpha starting from the last."""
     rng = None if options.seed is None else np.random.default_rng(options.seed)
-    shape: tuple[int, ...] = (X.shape[1],)
-    if options.multitask:
-        data, mean, y_mean = centred_data(X, Y, s, fit_intercept=options.fit_intercept)
-        shape = (Y.shape[1], X.shape[1])
-    else:
-        data = ElasticNetData.prepare(X, Y[:, 0], s, fit_intercept=options.fit_intercept)
-        mean, y_mean = data.mean, np.atleast_1d(data.y_mean)
+    data, mean, y_mean = task_data(X, Y, s, fit_intercept=options.fit_intercept)
     null = 0.5 * float(np.sum(s @ (Y - y_mean) ** 2))
-    w = np.zeros(shape)
+    w = np.zeros(X.shape[1] if data.y.ndim == 1 else (Y.shape[1], X.shape[1]))
     rows, intercepts, unfinished = [], [], 0
     for alpha in alphas:
         fit = solve(

@@ -227,7 +227,8 @@ class TukeyRegressor(LinearRegressor):
         statement = f"the objective {value:.6g} is not above that of the robust start, {before:.6g}"
         claims.append(Claim.check("start", statement, Kind.BOUND, value, before + slack, "LOS-5"))
         if self.scale == "mad":
-            claims.append(_scale_claim(y - z, s, float(self.scale_)))
+            size = float(s @ (abs(y) + abs(z))) / float(s.sum()) + float(np.abs(w) @ design.column_norms(s))
+            claims.append(_scale_claim(y - z, s, float(self.scale_), size))
         return claims
 
     def _gradient_claim(
@@ -267,22 +268,27 @@ def _stored(coef: NDArray[Any], b: float, z: Any, s: Any) -> float:
     return 0.0 if eps <= _EPS else 8.0 * eps * float(s @ (abs(z) + abs(b)))
 
 
-def _scale_claim(r: Any, s: Any, scale: float) -> Claim:
-    """Whether half of the weight has |r| <= 0.6745 scale, to 1e-3 of the scale."""
-    name, median = "scale", _NORMAL * scale
-    half = 0.5 * float(s.sum())
-    below, within = (
-        float((s * where(abs(r) <= median * factor, 1.0, 0.0)).sum()) for factor in (0.999, 1.001)
-    )
-    rounding = 1e-12 * half
-    if below > half + rounding or within < half - rounding:
-        why = (
-            f"{within / (2.0 * half):.1%} of the weight has |residual| <= 0.6745 x {scale:.4g}, not half: the "
-            "scale did not settle on the median, and is any fixed number"
-        )
-        return Claim.undecided(name, why, Kind.EXACT, "LOS-5")
-    statement = f"half of the weight has |residual| <= 0.6745 x {scale:.4g}, to three digits"
-    return Claim.check(name, statement, Kind.EXACT, 0.0, 1e-3, "LOS-5")
+def _scale_claim(r: Any, s: Any, scale: float, size: float) -> Claim:
+    """Half of the weight has |r| <= 0.6745 scale, to 1e-3; ``size`` is that of the terms of r."""
+    e, weights = np.abs(to_numpy(r)), to_numpy(s)
+    ends = [_level(e, weights, 0.5 - 1e-12), _level(e, weights, 0.5 + 1e-12)]  # of the medians
+    median = _NORMAL * scale
+    observed = max(ends[0] - median, median - ends[1], 0.0) / median
+    floor = 64.0 * _EPS * size / scale
+    statement = f"the scale {scale:.4g} is the median |residual| / 0.6745 to {observed:.1e}"
+    if 1e-3 < observed and floor < 0.1:
+        why = f"{statement}: it did not settle on it, and is any fixed number"
+        return Claim.undecided("scale", why, Kind.EXACT, "LOS-5")
+    return Claim.check("scale", statement, Kind.EXACT, observed, 1e-3, "LOS-5", floor=floor)
+
+
+def _level(e: Array, weights: Array, share: float) -> float:
+    """The least value with this share of the weight at or below it, by bisection."""
+    low, high, wanted = 0.0, float(e.max()), share * float(weights.sum())
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if float(weights @ (e <= middle)) >= wanted else (middle, high)
+    return high
 
 
 def _sampled(s: Array, count: int) -> NDArray[np.intp]:

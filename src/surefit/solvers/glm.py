@@ -28,19 +28,13 @@ def loss_and_slopes(
     """sum_i s_i l(x_i'w + b, y_i) and its gradient in w and in b, reading X once."""
     if isinstance(loss, Logistic) and isinstance(X, Dense) and X.X.flags.c_contiguous:
         return _logistic_rows(X.X, y, s, w, float(b))
+    if isinstance(loss, Softmax) and X.centres_first and isinstance(y, np.ndarray):
+        return _softmax_blocks(X, y.astype(np.intp), s, w, b)
     value, total = 0.0, np.zeros(np.shape(b))
-    kernel: Any = None
     offset: Any = X.vector(b) if np.ndim(b) else float(b)
-    if isinstance(loss, Softmax) and isinstance(y, np.ndarray):
-        from .._jit.glm import softmax_slopes
-
-        kernel, codes = softmax_slopes, y.astype(np.int64)
 
     def residual(rows: slice, z: Any) -> Any:
         nonlocal value, total
-        if kernel is not None:
-            value += kernel(z, codes[rows], s[rows], b, total)
-            return z
         losses, slope = loss.pointwise_and_grad(z + offset, y[rows])
         value += float(s[rows] @ losses)
         theta = scale_rows(s[rows], slope)
@@ -49,6 +43,29 @@ def loss_and_slopes(
 
     slopes = X.respond(w, residual)  # fills value and total
     return value, slopes, total
+
+
+def _softmax_blocks(
+    X: Design, y: NDArray[np.intp], s: Array, W: Array, b: Array
+) -> tuple[float, Array, Array]:
+    """The same with a row of scores a class: numpy is fast along the long axis only."""
+    across = np.ascontiguousarray(W.T)
+    value, slopes, total = 0.0, np.zeros_like(across), np.zeros(len(b))
+    for rows, block in X.blocks():
+        own = (y[rows], np.arange(len(block)))
+        z = across @ block.T
+        z += b[:, None]
+        largest = z.max(axis=0)
+        score = z[own]
+        z -= largest
+        np.exp(z, out=z)
+        mass = z.sum(axis=0)
+        value += float(s[rows] @ (largest + np.log(mass) - score))
+        z *= s[rows] / mass
+        z[own] -= s[rows]
+        total += z.sum(axis=1)
+        slopes += z @ block
+    return value, np.ascontiguousarray(slopes.T), total
 
 
 def _logistic_rows(X: Array, y: Array, s: Array, w: Array, b: float) -> tuple[float, Array, Array]:

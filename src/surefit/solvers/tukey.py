@@ -31,6 +31,7 @@ from .huber_interior import bordered_gram
 __all__ = ["TukeyPoint", "median_deviation", "tukey"]
 
 Array = NDArray[np.float64]
+_ROUNDING = 1e-14  # of an objective
 _ROUNDS = 50  # most times that the scale is estimated
 _NORMAL = 0.6744897501960817  # median of |e| for standard normal e
 
@@ -91,54 +92,61 @@ def tukey(
     p = X.shape[1]
     rows = _Rows(X, X.mean(s) if fit_intercept else np.zeros(p), fit_intercept)
     d = np.append(start.w, start.b + rows.center @ start.w) if fit_intercept else start.w
-    r, first, scale = y - rows.predict(d), d, start.scale
     ridge = np.where(np.arange(len(d)) < p, alpha, 0.0)
+
+    def at(d: Array, scale: float) -> _State:
+        r = y - rows.predict(d)
+        return _State(d, r, _bent(r, s, delta * scale)[0] + alpha * float(d[:p] @ d[:p]))
+
+    def step(here: _State, scale: float) -> tuple[_State, float]:
+        """The next point, and the square of the gradient in the metric of the step."""
+        _, weights, curvature = _bent(here.r, s, delta * scale)
+        push = rows.adjoint(weights * here.r) - ridge * here.d
+        change = rows.newton(curvature, ridge, push)
+        if change is not None:
+            there = at(here.d + change, scale)
+            if there.value <= here.value * (1.0 + _ROUNDING):
+                return there, abs(float(push @ change))
+        change = rows.solve(weights, ridge, push)
+        return at(here.d + change, scale), abs(float(push @ change))
+
+    here, scale = at(d, start.scale), start.scale
     for k in range(_ROUNDS if settle is not None else 0):
-        before, scale = scale, max(median_deviation(r, s), floor)
+        before, scale = scale, max(median_deviation(here.r, s), floor)
         if k > 0 and abs(scale - before) <= (settle or 0.0) * before:
             break
         if k > 10:  # it may run in circles
             scale = math.sqrt(scale * before)
-        _, _, weights, _ = _bent(r, s, delta * scale)
-        d = d + rows.solve(weights, ridge, rows.adjoint(weights * r) - ridge * d)
-        r = y - rows.predict(d)
-        yield Iterate(rows.point(d, scale), estimate=math.inf)
-    c, total = delta * scale, float(s.sum())
-
-    def objective(v: Array) -> tuple[float, Any]:
-        rest = y - rows.predict(v)
-        return _bent(rest, s, c)[0] + alpha * float(v[:p] @ v[:p]), rest
-
-    value, _ = objective(d)
-    begin, rest = objective(first)
-    if begin < value:  # the scale moved, and the start is better after all
-        d, r, value = first, rest, begin
+        here, _ = step(at(here.d, scale), scale)
+        yield Iterate(rows.point(here.d, scale), estimate=math.inf)
+    first, here = at(d, scale), at(here.d, scale)
+    if first.value < here.value:  # the scale moved, and the start is better after all
+        here = first
     least = math.inf
     while True:
-        _, _, weights, curvature = _bent(r, s, c)
-        push = rows.adjoint(weights * r) - ridge * d
-        step = rows.newton(curvature, ridge, push)
-        safe = step is None
-        if step is None:
-            step = rows.solve(weights, ridge, push)
-        after, rest = objective(d + step)
-        if after > value and not safe:
-            step = rows.solve(weights, ridge, push)
-            after, rest = objective(d + step)
-        gain = abs(float(push @ step))
-        yield Iterate(rows.point(d, scale), value, math.sqrt(gain / total) / scale)
+        there, gain = step(here, scale)
+        size = math.sqrt(gain / float(s.sum())) / scale
+        yield Iterate(rows.point(here.d, scale), here.value, size)
         # Within rounding of the objective, go on as long as the gradient falls.
-        flat = after <= value * (1.0 + 1e-14) and gain <= 0.25 * least
-        if not (after < value * (1.0 - 1e-14) or flat) or gain == 0.0:
+        falls = there.value < here.value * (1.0 - _ROUNDING)
+        if not falls and (there.value > here.value * (1.0 + _ROUNDING) or gain > 0.25 * least):
             return
-        d, r, value, least = d + step, rest, after, min(gain, least)
+        if gain == 0.0:
+            return
+        here, least = there, min(gain, least)
 
 
-def _bent(r: Any, s: Any, c: float) -> tuple[float, Any, Any, Any]:
-    """sum 2 s rho, u = min((r / c)^2, 1), and the weights of least squares and of the Hessian."""
-    u = clip(r / c, -1.0, 1.0) ** 2
+class _State(NamedTuple):
+    d: Array
+    r: Any
+    value: float
+
+
+def _bent(r: Any, s: Any, c: float) -> tuple[float, Any, Any]:
+    """sum 2 s rho, and the weights of least squares and of the Hessian."""
+    u = (clip(r, -c, c) / c) ** 2
     value = c * c / 3.0 * float(s @ (u * (3.0 - 3.0 * u + u * u)))
-    return value, u, s * (1.0 - u) ** 2, s * (1.0 - u) * (1.0 - 5.0 * u)
+    return value, s * (1.0 - u) ** 2, s * (1.0 - u) * (1.0 - 5.0 * u)
 
 
 class _Rows:
