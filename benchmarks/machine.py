@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cores", "describe", "environment", "limit_threads"]
+__all__ = ["cores", "describe", "environment", "limit_threads", "peak_memory"]
 
 PACKAGES = (
     "numpy scipy scikit-learn numba threadpoolctl torch "
@@ -53,6 +53,14 @@ def describe(threads: int) -> dict[str, Any]:
         "versions": _versions(),
         "load at start": round(os.getloadavg()[0], 2),
     }
+
+
+def peak_memory() -> float:
+    """The most memory this process held, in MB; not getrusage's, which a child inherits from its parent."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise OSError("this system does not say how much memory a process held (VmHWM).")
 
 
 def _cpuinfo(field: str) -> str:

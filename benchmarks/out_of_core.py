@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .harness import interval
+from .machine import peak_memory
 from .peers import peer
 from .report import ROOT, table
 
@@ -157,9 +157,8 @@ def run(kind: str, folder: Path) -> dict[str, Any]:
         taken = time.perf_counter() - start
         done.set()
         dropper.join()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     speed = passes * path.stat().st_size / taken / 1e6
-    return {"seconds": taken, "passes": passes, "MB/s": speed, "peak MB": peak, "note": note}
+    return {"seconds": taken, "passes": passes, "MB/s": speed, "peak MB": peak_memory(), "note": note}
 
 
 def _read(folder: Path) -> Any:

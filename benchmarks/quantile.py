@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from .data import correlated
 from .evaluate import Quantile, relative_gap
 from .harness import Contender, Point, Variant, decades, race
+from .machine import peak_memory
 from .peers import ours, peer
 from .report import ROOT, race_goals, race_page, table
 
@@ -113,15 +115,12 @@ def _goal(large: dict[str, Any], size: tuple[int, int]) -> dict[str, str]:
 
 def large(n: int, p: int) -> dict[str, Any]:
     """One fit in this process: seconds, gap, and the most memory it held."""
-    import resource
-    import time
-
     X, y = problem_data(n, p)
     fit = _ours(ours("QuantileRegressor"), X, y)
     start = time.perf_counter()
     point = fit(1e-7)
     taken = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_memory()
     problem = Quantile(X, y, 0.5)
     gap = relative_gap(problem, problem.primal(*point), problem.dual(*point))
     size = (X.nbytes + y.nbytes) / 1e6

@@ -145,6 +145,9 @@ def race_page(
     heads = ["problem", "peer", "ours with", "peer with", "ours s", "peer s", "ratio", "worst",
              "gap, ours / peer", "goal", "reached"]  # fmt: skip
     lines = [f"## {title}", "", text.strip(), "", table(heads, rows), ""]
+    loose = [race for race in results["races"] if (race["reference gap"] or 0.0) > 1e-7]
+    for race in loose:
+        lines += [f"D\\* is known to {_g(race['reference gap'])} only on *{race['problem']}*.", ""]
     if ways:
         lines += ["What stands in the way:", "", *ways, ""]
     lines += ["First call, in seconds: " + "; ".join(firsts) + ".", ""]

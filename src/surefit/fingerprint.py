@@ -18,7 +18,8 @@ someone who constructs a collision on purpose.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = ["fingerprint"]
 _BLOCK = 1 << 17  # entries of a block: a megabyte, which stays in the cache
 _DEVICE_BLOCK = 1 << 24  # the same on a GPU
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 Words = NDArray[np.uint64]
 
@@ -64,37 +66,36 @@ def _hash_array(array: Any) -> tuple[int, int]:
     if sp.issparse(array):
         return _hash_rows(_sparse_row_sums(array), start=0)
     if hasattr(array, "blocks"):  # rows on disk
-        return _hash_blocks(array.blocks(), _dense_row_sums)
-    on_device = is_torch(array) and array.device.type != "cpu"
-    table = array if on_device else to_numpy(array)
-    if not on_device and table.dtype.kind not in "fiub":
+        return _total(_hash_dense(block, rows.start) for rows, block in array.blocks())
+    if is_torch(array) and array.device.type != "cpu":
+        return _total(
+            _hash_on_device(*part) for part in _parts(array, 0, len(array), _DEVICE_BLOCK)
+        )
+    table = to_numpy(array)
+    if table.dtype.kind not in "fiub":
         return _hash_labels(table)
-    table = table.reshape(len(table), -1)
-    entries = _DEVICE_BLOCK if on_device else _BLOCK
-    rows = max(1, entries // max(1, table.shape[1]))
-    row_sums = _device_row_sums if on_device else _dense_row_sums
-
-    def part(first: int, last: int) -> tuple[int, int]:
-        starts = range(first, last, rows)
-        cuts = (slice(start, min(start + rows, last)) for start in starts)
-        return _hash_blocks(((cut, table[cut]) for cut in cuts), row_sums)
-
-    if on_device:
-        return part(0, len(table))
     from ._jit.threads import over_rows
 
-    found = over_rows(len(table), part, least=max(1, 4 * rows))
-    first, second = (sum(words) % (1 << 64) for words in zip(*found, strict=True))
+    def part(first: int, last: int) -> tuple[int, int]:
+        return _total(_hash_dense(*part) for part in _parts(table, first, last, _BLOCK))
+
+    return _total(over_rows(len(table), part))
+
+
+def _parts(table: Any, first: int, last: int, entries: int) -> Iterator[tuple[Any, int]]:
+    """(block, its first row) for rows first..last, about ``entries`` numbers at a time."""
+    width = math.prod(table.shape[1:])
+    rows = max(1, entries // max(1, width))
+    for start in range(first, last, rows):
+        stop = min(start + rows, last)
+        yield table[start:stop].reshape(stop - start, width), start
+
+
+def _total(hashes: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    first, second = 0, 0
+    for one, two in hashes:
+        first, second = (first + int(one)) % (1 << 64), (second + int(two)) % (1 << 64)
     return first, second
-
-
-def _hash_blocks(
-    blocks: Iterable[tuple[slice, Any]], row_sums: Callable[[Any], tuple[Words, Words]]
-) -> tuple[int, int]:
-    total = np.zeros(2, dtype=np.uint64)
-    for rows, block in blocks:
-        total += np.array(_hash_rows(row_sums(block), rows.start), dtype=np.uint64)
-    return int(total[0]), int(total[1])
 
 
 def _hash_labels(labels: NDArray[Any]) -> tuple[int, int]:
@@ -115,26 +116,36 @@ def _bits(values: NDArray[Any]) -> Words:
     return (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)
 
 
-def _dense_row_sums(block: NDArray[Any]) -> tuple[Words, Words]:
-    from ._jit.fingerprint import row_sums
+def _hash_dense(block: NDArray[Any], start: int) -> tuple[int, int]:
+    from ._jit.fingerprint import hash_rows
 
     bits = np.ascontiguousarray(block, dtype=np.float64).view(np.uint64)
-    first, second = np.empty(len(bits), dtype=np.uint64), np.empty(len(bits), dtype=np.uint64)
-    row_sums(bits, _keys(bits.shape[1], 0), _keys(bits.shape[1], 1), first, second)
-    return first, second
+    one, two = hash_rows(bits, _keys(bits.shape[1], 0), _keys(bits.shape[1], 1), start)
+    return one, two
 
 
-def _device_row_sums(block: Any) -> tuple[Words, Words]:
+def _hash_on_device(block: Any, start: int) -> tuple[int, int]:
     """The same on the device of a tensor: its signed integers wrap around as the unsigned ones do."""
     import torch
 
-    def total(words: Any, lane: int) -> Words:
-        keys = torch.as_tensor(_keys(words.shape[1], lane).view(np.int64), device=words.device)
-        return to_numpy((words * keys).sum(dim=1)).view(np.uint64)
+    def signed(words: Words) -> Any:
+        return torch.as_tensor(words.view(np.int64), device=block.device)
+
+    def mix(words: Any) -> Any:
+        for shift, factor in ((30, _FIRST), (27, _SECOND), (31, None)):
+            words = words ^ ((words >> shift) & ((1 << (64 - shift)) - 1))
+            words = words if factor is None else words * signed(np.array(factor))
+        return words
 
     bits = (block.double() + 0.0).contiguous().view(torch.int64)
-    swapped = bits.view(torch.uint8).reshape(*bits.shape, 8).flip(-1).contiguous()
-    return total(bits, 0), total(swapped.view(torch.int64)[..., 0], 1)
+    bytes_ = bits.view(torch.uint8).reshape(*bits.shape, 8)
+    swapped = bytes_.flip(-1).contiguous().view(torch.int64)[..., 0]
+    plain = (bits * signed(_keys(bits.shape[1], 0))).sum(dim=1)
+    turned = (swapped * signed(_keys(bits.shape[1], 1))).sum(dim=1)
+    index = torch.arange(start, start + len(bits), device=block.device) * signed(np.array(_GOLDEN))
+    mixed = mix(plain ^ mix(turned + index))
+    one, two = int(mixed.sum()), int(mix(mixed ^ index).sum())
+    return one % (1 << 64), two % (1 << 64)
 
 
 def _sparse_row_sums(matrix: Any) -> tuple[Words, Words]:
@@ -158,7 +169,7 @@ def _hash_rows(sums: tuple[Words, Words], start: int) -> tuple[int, int]:
 
 def _mix(words: Words) -> Words:
     """The finaliser of splitmix64: a bijection in which each input bit flips half the output bits."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
     mixed: Words = words ^ (words >> np.uint64(31))
     return mixed

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._namespace import array_namespace, to_numpy
+from ._namespace import array_namespace, clip, to_numpy
 from .losses import Loss, MarginLoss, Softmax, Squared
 from .losses.softmax import own_class
 
@@ -31,7 +31,8 @@ def null_value(loss: Loss, y: Array, weights: Array, *, fit_intercept: bool) -> 
         s = totals[totals > 0]
         y = np.arange(len(s), dtype=np.float64)
     elif isinstance(loss, MarginLoss):
-        s = np.array([float(weights[y < 0].sum()), float(weights[y > 0].sum())])
+        positive = float(weights @ clip(y, 0.0, 1.0))
+        s = np.array([float(weights.sum()) - positive, positive])
         y = np.array([-1.0, 1.0])
     z = (
         np.zeros((len(y), len(y)))

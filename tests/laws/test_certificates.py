@@ -17,11 +17,13 @@ from surefit import Certificate, Claim, Kind, Status
 from surefit.io import ModelFileError
 from surefit.linear_model import (
     ElasticNet,
+    HuberRegressor,
     Lasso,
     LinearRegression,
     LogisticRegression,
     Perceptron,
     Ridge,
+    TukeyRegressor,
 )
 from surefit.testing import check_certificate
 
@@ -66,6 +68,14 @@ REGRESSORS = [
     ElasticNet(alpha=0.05),
     ElasticNet(alpha=0.05, l1_ratio=0.0),
     ElasticNet(alpha=0.1, positive=True),
+    HuberRegressor(),
+    HuberRegressor(alpha=0.0),
+    HuberRegressor(alpha=0.0, fit_intercept=False),
+    HuberRegressor(epsilon=1.0),
+    HuberRegressor(alpha=5.0, epsilon=2.0, certify="full"),
+    TukeyRegressor(),
+    TukeyRegressor(fit_intercept=False),
+    TukeyRegressor(alpha=1.0, scale=1.0),
 ]
 CLASSIFIERS = [
     LogisticRegression(),
@@ -95,7 +105,7 @@ def takes(estimator, table):
     ):  # with a free intercept the same problem, without one an ill-conditioned one
         free = estimator.fit_intercept and getattr(estimator, "solver", "") != "liblinear"
         return free and not isinstance(estimator, Perceptron)
-    return not (several and not hasattr(estimator, "_store"))
+    return not several or estimator.__sklearn_tags__().target_tags.multi_output
 
 
 def nudge_of(estimator, table):
@@ -224,6 +234,8 @@ SAVED = [
     (Ridge(alpha=[0.5, 2.0]), "two targets", "values"),
     (Lasso(alpha=0.05), "float32", "values"),
     (ElasticNet(alpha=0.05), "sparse, weights", "values"),
+    (HuberRegressor(epsilon=1.0), "weights", "values"),
+    (TukeyRegressor(), "sparse", "values"),
     (LogisticRegression(), "dense", "three classes"),
     (LogisticRegression(C=np.inf), "dense", "two classes"),
     (Perceptron(), "weights", "two classes"),

@@ -17,11 +17,13 @@ import surefit.linear_model
 import surefit.multiclass
 from surefit.linear_model import (
     ElasticNet,
+    HuberRegressor,
     Lasso,
     LinearRegression,
     LogisticRegression,
     Perceptron,
     Ridge,
+    TukeyRegressor,
 )
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
@@ -36,6 +38,10 @@ ESTIMATORS = [
     Lasso(alpha=0.1, selection="random", random_state=0),
     ElasticNet(alpha=0.1),
     ElasticNet(alpha=0.1, l1_ratio=0.0, positive=True, certify="full"),
+    HuberRegressor(),
+    HuberRegressor(alpha=0.0, epsilon=1.1, fit_intercept=False, certify="full"),
+    TukeyRegressor(),
+    TukeyRegressor(alpha=0.1, scale=2.0, certify="full"),
     LogisticRegression(),
     LogisticRegression(l1_ratio=1.0, C=10.0),
     LogisticRegression(l1_ratio=0.5, class_weight="balanced"),

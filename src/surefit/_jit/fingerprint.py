@@ -1,24 +1,33 @@
-"""The two multilinear hashes of each row, in one reading."""
+"""The hash of dense rows, in one reading; what it computes is explained in :mod:`surefit.fingerprint`."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit, types
 
-__all__ = ["row_sums"]
+__all__ = ["hash_rows"]
 
 _ROWS = types.Array(types.uint64, 2, "C", readonly=True)
 _KEYS = types.Array(types.uint64, 1, "C", readonly=True)
-_SUMS = types.Array(types.uint64, 1, "C")
 _NEGATIVE_ZERO = np.uint64(1 << 63)
 _ODD_BYTES = np.uint64(0x00FF00FF00FF00FF)
 _ODD_PAIRS = np.uint64(0x0000FFFF0000FFFF)
 _BYTE, _PAIR, _HALF = np.uint64(8), np.uint64(16), np.uint64(32)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-@njit(types.void(_ROWS, _KEYS, _KEYS, _SUMS, _SUMS), cache=True, nogil=True)
-def row_sums(bits, first, second, u, v):
-    """u_i = sum_j bits_ij first_j and v_i = sum_j swap(bits_ij) second_j, modulo 2^64; -0.0 counts as 0.0."""
+@njit(types.uint64(types.uint64), cache=True, nogil=True)
+def _mix(word):
+    word = (word ^ (word >> np.uint64(30))) * _FIRST
+    word = (word ^ (word >> np.uint64(27))) * _SECOND
+    return word ^ (word >> np.uint64(31))
+
+
+@njit(types.UniTuple(types.uint64, 2)(_ROWS, _KEYS, _KEYS, types.int64), cache=True, nogil=True)
+def hash_rows(bits, first, second, start):
+    """The two sums over rows start, start + 1, ... of the mixed row hashes; -0.0 counts as 0.0."""
+    one, two = np.uint64(0), np.uint64(0)
     for i in range(bits.shape[0]):
         plain, swapped = np.uint64(0), np.uint64(0)
         for j in range(bits.shape[1]):
@@ -29,5 +38,8 @@ def row_sums(bits, first, second, u, v):
             word = ((word >> _PAIR) & _ODD_PAIRS) | ((word & _ODD_PAIRS) << _PAIR)
             word = (word >> _HALF) | (word << _HALF)
             swapped += word * second[j]
-        u[i] = plain
-        v[i] = swapped
+        index = np.uint64(start + i) * _GOLDEN
+        mixed = _mix(plain ^ _mix(swapped + index))
+        one += mixed
+        two += _mix(mixed ^ index)
+    return one, two

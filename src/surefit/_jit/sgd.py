@@ -89,7 +89,7 @@ def _fetch(typingctx, array, index):
     return types.void(array, index), codegen
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, _nrt=False, forceinline=True)
 def _fetch_row(X, data, indices, indptr, i):
     per_line = 64 // X.itemsize
     if indptr.shape[0] == 0:
@@ -110,7 +110,7 @@ def _fetch_row(X, data, indices, indptr, i):
 # Places in compressed rows are unsigned: a signed index would be checked for counting from the end.
 
 
-@njit(nogil=True, fastmath=_FAST, forceinline=True)
+@njit(nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
 def _dot_dense(X, i, v):
     dot = 0.0
     for j in range(v.shape[0]):
@@ -118,7 +118,7 @@ def _dot_dense(X, i, v):
     return dot
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, _nrt=False, forceinline=True)
 def _dot_csr(data, indices, start, stop, v):
     """Four sums: gathers are slower than loads, and one sum would wait for each addition."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
@@ -135,7 +135,7 @@ def _dot_csr(data, indices, start, stop, v):
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(nogil=True, fastmath=_FAST, forceinline=True)
+@njit(nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
 def _add_dense(X, i, v, total, mass, change):
     """v += change x_i; returns ||x_i||^2. The sum of the iterates so far must not move with v."""
     square = 0.0
@@ -149,7 +149,7 @@ def _add_dense(X, i, v, total, mass, change):
     return square
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, _nrt=False, forceinline=True)
 def _add_csr(data, indices, start, stop, v, total, mass, change):
     square = 0.0
     for k in range(start, stop):
@@ -162,7 +162,7 @@ def _add_csr(data, indices, start, stop, v, total, mass, change):
     return square
 
 
-@njit(nogil=True, fastmath=_FAST, forceinline=True)
+@njit(nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
 def _square_norm(X, data, indptr, i):
     square = 0.0
     if indptr.shape[0] == 0:
@@ -177,7 +177,7 @@ def _square_norm(X, data, indptr, i):
 # ---------------------------------------------------------------------------- losses and steps
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, _nrt=False, forceinline=True)
 def _loss(kind, edge, y, z):
     """Loss and derivative in z; ``edge`` is the margin, delta or epsilon of the losses that have one."""
     if kind <= MODIFIED_HUBER:
@@ -205,7 +205,7 @@ def _loss(kind, edge, y, z):
     return (beyond, side) if kind == TUBE else (beyond * beyond, 2.0 * side * beyond)
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, _nrt=False, forceinline=True)
 def _power(t, exponent):
     """t ** exponent, without the general power where a root will do."""
     if exponent == 0.5:
@@ -220,14 +220,14 @@ def _power(t, exponent):
 # it has paid while negative. A weight that is 0 cannot pay: its debt waits.
 
 
-@njit(nogil=True, fastmath=_FAST, forceinline=True)
+@njit(nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
 def _truncated(before, paid, owed, inverse_scale):
     """A weight after it paid what it owes: nearer to 0, not past it."""
     debt = inverse_scale * (owed + math.copysign(paid, paid * before))
     return math.copysign(max(abs(before) - debt, 0.0), before)
 
 
-@njit(nogil=True, fastmath=_FAST, forceinline=True)
+@njit(nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
 def _truncate_all(v, paid, total, mass, owed, scale):
     for j in range(v.shape[0]):
         before = v[j]
@@ -243,7 +243,7 @@ def _truncate_all(v, paid, total, mass, owed, scale):
 # by which v has shrunk, until it was 0. ``lazy[j]`` is (v, paid, U when last met, total).
 
 
-@njit(nogil=True)
+@njit(nogil=True, _nrt=False)
 def _step_before(shrunk, now, limit):
     """The last step r <= now with U_r < limit: secants, as U is nearly straight, then bisection."""
     low, high = 0, now + 1
@@ -264,7 +264,7 @@ def _step_before(shrunk, now, limit):
     return low
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, _nrt=False, forceinline=True)
 def _catch_up(lazy, j, now, past, shrunk, plain, averages):
     """Bring weight j to step ``now``; returns it. ``plain``: there is no decay."""
     before = lazy[j, 0]
@@ -287,7 +287,7 @@ def _catch_up(lazy, j, now, past, shrunk, plain, averages):
     return after
 
 
-@njit(nogil=True)
+@njit(nogil=True, _nrt=False)
 def _sum_up(lazy, j, now, past, shrunk, after):
     """Add the iterates of weight j since it was last met to their sum, which is total + A v."""
     before, then = abs(lazy[j, 0]), lazy[j, 2]
@@ -300,7 +300,7 @@ def _sum_up(lazy, j, now, past, shrunk, after):
     lazy[j, 3] += math.copysign(steps + kept, lazy[j, 0] * (steps + kept))
 
 
-@njit(nogil=True, forceinline=True)
+@njit(nogil=True, _nrt=False, forceinline=True)
 def _add_lazily(data, indices, start, stop, lazy, change, owed, scale, mass, shrunk):
     """v += change x, truncated; the weights have then seen this step, at which U is ``shrunk``."""
     inverse = 1.0 / scale
@@ -318,7 +318,7 @@ def _add_lazily(data, indices, start, stop, lazy, change, owed, scale, mass, shr
 # ---------------------------------------------------------------------------- one pass
 
 
-@njit(nogil=True)
+@njit(nogil=True, _nrt=False)
 def _fold(v, total, scale, mass):
     """Put the scale into v and the mass into the sum of iterates."""
     if total.shape[0] > 0:
@@ -329,7 +329,7 @@ def _fold(v, total, scale, mass):
             v[j] *= scale
 
 
-@njit(nogil=True)
+@njit(nogil=True, _nrt=False)
 def _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages):
     """The same for the lazy weights, brought up to date; time begins anew."""
     for j in range(lazy.shape[0]):
@@ -341,7 +341,7 @@ def _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages):
     shrunk[0] = 0.0
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(nogil=True, _nrt=False, error_model="numpy")
 def _advance(
     X,
     data,
@@ -501,7 +501,7 @@ def _advance(
     state[ALL_UPDATES] += updates
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, _nrt=False, fastmath=_FAST)
 def _penalty(w, l1, l2):
     square, absolute = 0.0, 0.0
     for j in range(w.shape[0]):

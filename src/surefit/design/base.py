@@ -81,31 +81,39 @@ class Design(ABC):
         """
         mass = float(s.sum())
         shift, y_mean = np.zeros(self.shape[1]), np.zeros(Y.shape[1])
-        if centred:
-            y_mean = to_numpy(s @ Y) / mass
-            first = next(block for _, block in self.blocks())
-            shift = to_numpy(first.sum(axis=0)) / first.shape[0]
-        root = s[:, None] ** 0.5
-        weights = None if bool((s == 1.0).all()) else s
-        for _ in range(2):
-            gram: Any = 0.0
-            cross: Any = 0.0
-            for rows, block in self._prepared(weights, shift if centred else None):
-                gram = gram + block.T @ block
-                sides = [root[rows] * (Y[rows] - like(y_mean, block)), root[rows]]
-                cross = cross + block.T @ array_namespace(block).concat(sides, axis=1)
-            gram, cross = to_numpy(gram), to_numpy(cross)
-            if not centred:
-                return gram, cross[:, :-1], shift, y_mean
-            move = cross[:, -1] / mass
+        if not centred:
+            gram, cross, _ = self._moments_at(Y, s, shift, y_mean)
+            return gram, cross, shift, y_mean
+        balance = to_numpy(s @ Y)
+        y_mean = balance / mass
+        first = next(block for _, block in self.blocks())
+        shift = to_numpy(first.sum(axis=0)) / first.shape[0]
+        for last in (False, True):
+            gram, cross, sums = self._moments_at(Y, s, shift, y_mean)
+            move = sums / mass
             rounding = np.finfo(np.float64).eps * np.abs(shift)
             near = 1e-2 * np.diag(gram) / mass + self.shape[0] * rounding**2
-            if (move**2 <= near).all() or not np.isfinite(gram).all():
+            if last or (move**2 <= near).all() or not np.isfinite(gram).all():
                 break
             shift = shift + move
-        gram = gram - mass * np.outer(move, move)
-        balance = mass * y_mean - to_numpy(s @ Y)  # rounding
-        return gram, cross[:, :-1] + np.outer(move, balance), shift + move, y_mean
+        gram -= mass * np.outer(move, move)
+        cross -= np.outer(move, balance - mass * y_mean)  # rounding
+        return gram, cross, shift + move, y_mean
+
+    def _moments_at(
+        self, Y: Any, s: Any, shift: Array, y_mean: Array
+    ) -> tuple[Array, Array, Array]:
+        """(X - shift)'S(X - shift), (X - shift)'S(Y - y_mean) and (X - shift)'s, reading X once."""
+        root = s[:, None] ** 0.5
+        weights = None if bool((s == 1.0).all()) else s
+        gram: Any = 0.0
+        cross: Any = 0.0
+        for rows, block in self._prepared(weights, shift if shift.any() else None):
+            gram = gram + block.T @ block
+            sides = [root[rows] * (Y[rows] - like(y_mean, block)), root[rows]]
+            cross = cross + block.T @ array_namespace(block).concat(sides, axis=1)
+        cross = to_numpy(cross)
+        return to_numpy(gram), cross[:, :-1], cross[:, -1]
 
     def gram(self, weights: Any = None, center: Array | None = None) -> Array:
         """sum_i weights_i (x_i - center)(x_i - center)'."""

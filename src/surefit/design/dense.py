@@ -46,6 +46,25 @@ class Dense(Design):
     def sample(self, step: int) -> Dense:
         return Dense(np.ascontiguousarray(self.X[::step], dtype=np.float64))
 
+    def _moments_at(
+        self, Y: Array, s: Array, shift: Array, y_mean: Array
+    ) -> tuple[Array, Array, Array]:
+        """As in the base class, with one product a block: that of (X - shift, Y - y_mean, 1) with itself."""
+        p = self.shape[1]
+        root = None if (s == 1.0).all() else np.sqrt(s)[:, None]
+        total, wide = np.zeros((p + Y.shape[1] + 1,) * 2), None
+        for rows, block in self.blocks():
+            if wide is None:
+                wide = np.ones((len(block), len(total)))
+            part = wide[: len(block)]
+            np.subtract(block, shift, out=part[:, :p])
+            np.subtract(Y[rows], y_mean, out=part[:, p:-1])
+            if root is not None:
+                part[:, -1] = 1.0
+                part *= root[rows]
+            total += part.T @ part
+        return total[:p, :p].copy(), total[:p, p:-1].copy(), total[:p, -1]
+
     def columns(self, index: Any) -> Array:
         return np.asfortranarray(self.X[:, index], dtype=np.float64)
 

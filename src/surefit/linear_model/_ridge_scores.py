@@ -1,7 +1,6 @@
-"""Scores of a path of ridge models: as a scorer sees them, and once more from the data for a certificate.
+"""What the score of a ridge model on some rows is, as a scorer sees it.
 
-The first half is shared by the fit and its certificate: it defines what a score is. The second half solves the
-same problems again, one Cholesky factorisation for each alpha, and uses nothing of the solver.
+Shared by the fits of :mod:`surefit.linear_model.ridge_cv` and their certificates.
 """
 
 from __future__ import annotations
@@ -12,26 +11,16 @@ from traceback import format_exc
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_method_params
 
-from ..certificate import Claim, Kind
-from ..design import Design, as_design
-from ._selection import dense_rows, rescored_claim, take_rows, unpack_folds
-from .least_squares import kept_rows
+from ..design import as_design
+from ._selection import take_rows
 from .ridge import Ridge
 from .ridge_classifier import RidgeClassifier, RidgeLabels
 
-__all__ = ["Scored", "folds_claim", "loo_claims", "score_errors", "score_fold", "spread"]
+__all__ = ["Scored", "fold_predictions", "score_errors", "score_fold", "spread"]
 
 Array = NDArray[np.float64]
-_EPS = float(np.finfo(np.float64).eps)
-_LARGEST = 5000  # rows or columns, whichever are fewer, up to which everything is computed again
-_ENTRIES = 1 << 27  # and the entries of a matrix, where it must be dense
-
-
-# ------------------------------------------------------------------------ what a score is
 
 
 class _Predictions(Ridge):
@@ -103,7 +92,9 @@ def score_fold(
     """The score of each alpha on the test rows of one fold, as a grid search would compute it."""
     scorer = cv._get_scorer()
     coef, intercept = path  # (n_alphas, p, T), (n_alphas, T)
-    plain = cv.scoring is None or hasattr(scorer, "_score_func")  # sees predictions and nothing else
+    plain = cv.scoring is None or hasattr(
+        scorer, "_score_func"
+    )  # sees predictions and nothing else
     if plain:
         model, given = _stand_in(cv), fold_predictions(X, path)
         flat = flat or (isinstance(cv, RidgeLabels) and not cv.multilabel_ and coef.shape[2] == 1)
@@ -140,287 +131,12 @@ def fold_predictions(X: Any, path: tuple[Array, Array]) -> Array:
 
 
 def spread(
-    X: Any,
-    target: Array,
-    weights: Any,
-    rows: Any,
-    Y: Array,
-    s: Array,
-    alphas: Array,
-    errors: Array,
-    *,
-    fit_intercept: bool,
+    X: Any, target: Array, weights: Array, errors: Array, path: tuple[Array, Array]
 ) -> Array:
-    """The errors on all rows, where those without weight are predicted by the fit to the others."""
+    """The errors on all rows: those without weight are predicted by the fit to the others, ``path``."""
     out = np.empty((len(target), *errors.shape[1:]))
-    out[weights > 0] = errors
-    path, _ = _path_again(rows, Y, s, alphas, fit_intercept)
     none = weights == 0
     predicted = fold_predictions(take_rows(X, none), path)
+    out[~none] = errors
     out[none] = target.reshape(len(target), -1)[none][:, :, None] - predicted
     return out
-
-
-# ------------------------------------------------------------------------ the scores once more
-
-
-def loo_claims(
-    cv: Any, X: Any, y: Any, target: Array, weights: Array | None, alphas: Array
-) -> list[Claim]:
-    """All leave-one-out scores, and a few rows left out in earnest."""
-    rows, Y, s = kept_rows(X, target, weights)
-    why = _too_large(rows) or _unknown_metadata(cv)
-    if not why and cv.cv_scores_.shape[0] != len(alphas):
-        why = f"{cv.cv_scores_.shape[0]} scores are recorded for {len(alphas)} alphas"
-    if why:
-        return [Claim.undecided("scores", why, Kind.EXACT, "GEN-7")]
-    errors, slips = _loo_again(rows, Y, s, alphas, cv.fit_intercept)
-    whole = errors
-    if len(Y) < len(target):
-        whole = spread(X, target, weights, rows, Y, s, alphas, errors,
-                       fit_intercept=cv.fit_intercept)  # fmt: skip
-    extra = {} if "sample_weight" not in cv.scored_with_ else {"sample_weight": weights}
-    scored = score_errors(cv, whole, y, target, weights, extra)
-    floor = _score_floor(cv, scored.scores, slips, target, weights)
-    what = f"the leave-one-out scores of all {len(alphas)} alphas"
-    claims = [rescored_claim(cv.cv_scores_, scored.scores, floor, what)]
-    recorded = getattr(cv, "cv_results_", None)
-    if recorded is not None:
-        claims.append(_results_claim(cv, recorded, scored.values, errors, slips, target, weights))
-    claims.append(_left_out_claim(cv, rows, Y, s))
-    return claims
-
-
-def folds_claim(
-    cv: Any, X: Any, y: Any, target: Array, weights: Array | None, alphas: Array
-) -> Claim:
-    """All scores of all folds, each from a factorisation of its own."""
-    folds = unpack_folds(cv.folds_)
-    n = len(target)
-    s = np.ones(n) if weights is None else weights
-    why = _too_large(X) or _unknown_metadata(cv)
-    if sum(len(test) for _, test in folds) > 0 and (
-        max(int(max(a.max(initial=0), b.max(initial=0))) for a, b in folds) >= n
-        or (isinstance(cv.folds_, np.ndarray) and len(cv.folds_) != n)
-    ):
-        why = f"the recorded folds are not folds of {n} rows"
-    if not why and cv.cv_scores_.shape != (len(alphas), len(folds)):
-        why = f"{cv.cv_scores_.shape} scores are recorded for {len(alphas)} alphas, {len(folds)} folds"
-    if why:
-        return Claim.undecided("scores", why, Kind.EXACT, "GEN-7")
-    Y = target.reshape(n, -1)
-    X = X.tocsr() if hasattr(X, "tocsr") else X
-    extra = {} if "sample_weight" not in cv.scored_with_ else {"sample_weight": weights}
-    again, floor = np.empty(cv.cv_scores_.shape), np.empty(cv.cv_scores_.shape)
-    for k, (train, test) in enumerate(folds):
-        kept = train[s[train] > 0]
-        path, slips = _path_again(X[kept], Y[kept], s[kept], alphas, cv.fit_intercept)
-        given = _check_method_params(X, params=extra, indices=test)
-        again[:, k] = score_fold(
-            cv, X[test], y[test], path, np.asarray(cv.alphas).reshape(-1), given,
-            flat=target.ndim == 1,
-        )  # fmt: skip
-        floor[:, k] = _score_floor(cv, again[:, k], slips, target[test], None)
-        if isinstance(cv, RidgeLabels):  # a row on the border may fall on either side
-            floor[:, k] += _borderline(fold_predictions(X[test], path), slips)
-    what = f"the scores of all {len(alphas)} alphas in all {len(folds)} folds"
-    return rescored_claim(cv.cv_scores_, again, floor, what)
-
-
-def _too_large(X: Any) -> str:
-    n, p = X.shape
-    if min(n, p) > _LARGEST:
-        return f"the matrix, {n} x {p}, is too large to compute every score again"
-    return ""
-
-
-def _unknown_metadata(cv: Any) -> str:
-    others = sorted(set(cv.scored_with_) - {"sample_weight"})
-    if others:
-        return f"the scorer was given {', '.join(others)}, which verify does not have"
-    return ""
-
-
-def _score_floor(
-    cv: Any, scores: Array, slips: Array, target: Array, weights: Array | None
-) -> Array:
-    """What an error of ``slips`` in each prediction may do to a score."""
-    slips = slips if scores.ndim == 1 else slips[:, None]
-    if cv.scoring is None and cv.cv is None:  # a mean of squares
-        heavy = 1.0 if weights is None else float(np.max(weights))
-        bend = math.sqrt(heavy) * slips
-        out: Array = 2.0 * bend * np.sqrt(np.abs(scores)) + bend**2 + 1e-13 * np.abs(scores)
-        return out
-    scale = float(np.std(target)) or 1.0
-    return (1.0 + np.abs(np.nan_to_num(scores))) * (20.0 * slips / scale + 1e-12)
-
-
-def _borderline(decisions: Array, slips: Array) -> Array:
-    """The share of rows whose decision an error of ``slips`` can change."""
-    if decisions.shape[1] == 1:
-        margins = np.abs(decisions[:, 0])
-    else:
-        ordered = np.sort(decisions, axis=1)
-        margins = np.minimum(ordered[:, -1] - ordered[:, -2], np.abs(decisions).min(axis=1))
-    return (margins <= 2.0 * slips).mean(axis=0)
-
-
-def _results_claim(
-    cv: Any,
-    recorded: NDArray[Any],
-    values: Array,
-    errors: Array,
-    slips: Array,
-    target: Array,
-    weights: Array | None,
-) -> Claim:
-    """``cv_results_``, entry by entry."""
-    values = values[:, 0] if target.ndim == 1 else values
-    if recorded.shape != values.shape:
-        why = f"cv_results_ has the shape {recorded.shape}, these data give {values.shape}"
-        return Claim.undecided("cv_results", why, Kind.EXACT, "GEN-7")
-    bend = slips * (1.0 if weights is None else math.sqrt(float(weights.max())))
-    rounding = float(np.finfo(recorded.dtype).eps) * (np.abs(values) + float(np.abs(target).max()))
-    if cv.scoring is None:
-        rounding = float(np.finfo(recorded.dtype).eps) * np.abs(values)
-        bend = 2.0 * bend * np.sqrt(values) + bend**2
-    what = "cv_results_"
-    return rescored_claim(recorded, values, 4.0 * bend + 4.0 * rounding, what, name="cv_results")
-
-
-def _left_out_claim(cv: Any, rows: Any, Y: Array, s: Array) -> Claim:
-    """Three rows, left out: the models fitted without them err as the identity says."""
-    alphas = np.atleast_1d(np.asarray(cv.alpha_, dtype=np.float64))
-    coef = np.atleast_2d(cv.coef_).T.astype(np.float64)
-    residual = Y - (as_design(rows).dot(coef) + np.asarray(cv.intercept_, dtype=np.float64))
-    largest = int(np.argmax(np.abs(residual).max(axis=1)))
-    worst, bound = 0.0, 0.0
-    picked = sorted({0, len(Y) // 2, largest}) if len(Y) > 1 else []
-    targets = np.arange(Y.shape[1])
-    for alpha in np.unique(alphas):
-        mine = targets if len(alphas) == 1 else targets[alphas == alpha]
-        rest, slips = _leverage_again(rows, s, np.array([alpha]), cv.fit_intercept)
-        for i in picked:
-            others = np.arange(len(Y)) != i
-            path, own = _path_again(
-                take_rows(rows, others), Y[others][:, mine], s[others], np.array([alpha]),
-                cv.fit_intercept,
-            )  # fmt: skip
-            missed = Y[i, mine] - fold_predictions(take_rows(rows, [i]), path)[0, :, 0]
-            said = residual[i, mine] / rest[i, 0]
-            eps = float(np.finfo(cv.coef_.dtype).eps)
-            size = float(np.abs(Y).max()) + float(np.abs(missed).max(initial=0.0))
-            size += float(np.abs(as_design(rows).dot(coef)).max())
-            slack = float(own[0]) + (float(slips[0]) + 8.0 * eps) * size / max(rest[i, 0], 1e-300)
-            gap = float(np.abs(missed - said).max(initial=0.0))
-            if not gap - slack <= worst - bound or (worst == 0.0 and bound == 0.0):
-                worst, bound = gap, slack
-    statement = (
-        f"{len(picked)} rows left out: models fitted without them err on them by e / (1 - h), to {worst:.1e}"
-    )
-    size = float(np.abs(Y).max(initial=0.0)) or 1.0
-    if not math.isfinite(bound) or bound > 1e-3 * size:
-        why = f"a fit without a row could be computed to {bound:.1e} only: nothing is shown"
-        return Claim.undecided("left-out rows", why, Kind.EXACT, "GEN-7")
-    return Claim.check("left-out rows", statement, Kind.EXACT, worst, bound, "GEN-7")
-
-
-# ------------------------------------------------------------------------ the linear algebra of the above
-
-
-class _Normal(NamedTuple):
-    """The weighted, centred problem: A'A and A'B, or A A' and B where the rows are fewer."""
-
-    matrix: Array
-    right: Array
-    mean: Array
-    y_mean: Array
-    A: Array | None
-
-
-def _normal(X: Any, Y: Array, s: Array, fit_intercept: bool) -> _Normal:
-    design = as_design(X)
-    n, p = design.shape
-    mean, y_mean = np.zeros(p), np.zeros(Y.shape[1])
-    if fit_intercept:
-        mean, y_mean = design.mean(s), s @ Y / s.sum()
-    R = Y - y_mean
-    if p < n:
-        weighted = s[:, None] * R
-        gram = design.gram(s, mean if fit_intercept else None)
-        right = design.tdot(weighted) - np.outer(mean, weighted.sum(axis=0))
-        return _Normal(gram, right, mean, y_mean, None)
-    root = np.sqrt(s)[:, None]
-    A = root * (dense_rows(X) - mean)
-    return _Normal(A @ A.T, root * R, mean, y_mean, A)
-
-
-def _path_again(
-    X: Any, Y: Array, s: Array, alphas: Array, fit_intercept: bool
-) -> tuple[tuple[Array, Array], Array]:
-    """Coefficients and intercepts for each alpha, and the error that their predictions may have."""
-    normal = _normal(X, Y, s, fit_intercept)
-    size = float(np.sqrt(np.mean((Y - normal.y_mean) ** 2))) if Y.size else 0.0
-    coef = np.empty((len(alphas), X.shape[1], Y.shape[1]))
-    slips = np.empty(len(alphas))
-    for k, a in enumerate(alphas):
-        if a == 0.0:
-            root = np.sqrt(s)[:, None]
-            A = root * (dense_rows(X) - normal.mean)
-            coef[k], _, _, d = np.linalg.lstsq(A, root * (Y - normal.y_mean), rcond=None)
-            slips[k] = _EPS * len(s) * float(d[0] / d[-1]) ** 2 * size if d[-1] > 0 else math.inf
-            continue
-        shifted = normal.matrix + a * np.eye(len(normal.matrix))
-        solved = np.linalg.solve(shifted, normal.right)
-        coef[k] = solved if normal.A is None else normal.A.T @ solved
-        slips[k] = 8.0 * _EPS * math.sqrt(len(shifted)) * _condition(normal.matrix, a) * size
-    return (coef, normal.y_mean - normal.mean @ coef), slips
-
-
-def _condition(matrix: Array, alpha: float) -> float:
-    """The condition number of matrix + alpha I, at most."""
-    return 1.0 + float(np.linalg.norm(matrix, 2)) / alpha if len(matrix) else 1.0
-
-
-def _leverage_again(
-    X: Any, s: Array, alphas: Array, fit_intercept: bool
-) -> tuple[Array, Array]:
-    """1 - h of each row (n, n_alphas), and the relative error that it may have."""
-    design = as_design(X)
-    normal = _normal(X, np.zeros((len(s), 1)), s, fit_intercept)
-    rest, slips = np.empty((len(s), len(alphas))), np.empty(len(alphas))
-    own = s / s.sum() if fit_intercept else np.zeros(len(s))
-    for k, a in enumerate(alphas):
-        shifted = normal.matrix + a * np.eye(len(normal.matrix))
-        if normal.A is None:
-            rest[:, k] = 1.0 - own - _quadratic(design, s, normal.mean, shifted)
-            lost = 1.0
-        else:
-            inverse = a * np.diag(np.linalg.inv(shifted))
-            rest[:, k] = inverse - own
-            lost = float(np.max(inverse / np.maximum(rest[:, k], 1e-300)))
-        slips[k] = 8.0 * _EPS * math.sqrt(len(shifted)) * _condition(normal.matrix, a) * lost
-    return rest, slips
-
-
-def _quadratic(design: Design, s: Array, mean: Array, shifted: Array) -> Array:
-    """s_i (x_i - mean)' shifted^-1 (x_i - mean)."""
-    lower = np.linalg.cholesky(shifted)
-    out = np.empty(design.shape[0])
-    for rows, block in design.blocks():
-        dense = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
-        solved = scipy.linalg.solve_triangular(lower, (dense - mean).T, lower=True)
-        out[rows] = s[rows] * np.einsum("ji,ji->i", solved, solved)
-    return out
-
-
-def _loo_again(
-    X: Any, Y: Array, s: Array, alphas: Array, fit_intercept: bool
-) -> tuple[Array, Array]:
-    """e / (1 - h) for every row, target and alpha, and the error it may have."""
-    path, slips = _path_again(X, Y, s, alphas, fit_intercept)
-    rest, relative = _leverage_again(X, s, alphas, fit_intercept)
-    errors = (Y[:, :, None] - fold_predictions(X, path)) / rest[:, None, :]
-    size = np.abs(errors).max(axis=(0, 1)) + float(np.abs(Y).max(initial=0.0)) * _EPS
-    smallest = np.maximum(rest.min(axis=0), 1e-300)
-    return errors, slips / smallest + relative * size / smallest

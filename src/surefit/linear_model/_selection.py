@@ -38,13 +38,13 @@ CAVEAT = (
 def pack_folds(folds: list[Fold], n: int) -> Any:
     """The folds as a fitted attribute: the number of the fold that tests each row, where that says it all.
 
-    That is, where each row is tested once, and trained on by all other folds; otherwise the folds as they are.
+    That is, where each row is tested once and trained on by all other folds; otherwise the folds themselves.
     """
     number = np.full(n, len(folds))
     for k, (_, test) in enumerate(folds):
         number[test] = k
     tested = sum(len(test) for _, test in folds)
-    plain = tested == n and (number < len(folds)).all()
+    plain = tested == n and bool((number < len(folds)).all())
     for k, (train, _) in enumerate(folds):
         plain = plain and np.array_equal(train, np.flatnonzero(number != k))
     if plain:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from .._namespace import like, to_numpy
+from .._namespace import array_namespace, like, to_numpy
 from ..base import ANYWHERE, SPARSE_FORMATS, Certified
 from ..certificate import Claim, Kind
 from ..design import Dense, Design, RowBlocks, as_design
@@ -273,29 +273,35 @@ def _centred_pass(
     if fit_intercept and design.centres_first:
         center = to_numpy(next(block for _, block in design.blocks()).mean(axis=0))
     total: Any = 0.0
-    sums: Any = 0.0
     norms2: Any = 0.0
     offset: Any = 0.0
     for rows, block in design.blocks():
         if design.centres_first:
             block = block - like(center, block) if fit_intercept else block
-            norms2 = norms2 + s[rows] @ (block * block)
+            norms2 = norms2 + _weighted_squares(block, s[rows])
         else:
             norms2 = norms2 + block.multiply(block).T @ s[rows]
         weighted = s[rows, None] * (Y[rows] - block @ like(w, Y))
-        sums = sums + block.T @ s[rows]
-        total = total + block.T @ weighted
+        total = total + block.T @ array_namespace(Y).concat([weighted, s[rows, None]], axis=1)
         offset = offset + weighted.sum(axis=0)
+    total, sums = to_numpy(total)[:, :-1], to_numpy(total)[:, -1]
     if not fit_intercept:
-        return to_numpy(total), np.sqrt(to_numpy(norms2)), np.zeros(p)
+        return total, np.sqrt(to_numpy(norms2)), np.zeros(p)
     mass = float(s.sum())
-    shift = to_numpy(sums) / mass
-    correlation = to_numpy(total) - np.outer(shift, to_numpy(offset))
+    shift = sums / mass
+    correlation = total - np.outer(shift, to_numpy(offset))
     mean, spread = center + shift, to_numpy(norms2)
     if design.centres_first:  # a constant column has the size of its rounding
         rounding = float(np.finfo(np.float64).eps) * np.abs(mean)
         spread = np.maximum(spread - mass * shift**2, mass * rounding**2)
     return correlation, np.sqrt(spread), mean
+
+
+def _weighted_squares(block: Any, s: Any) -> Any:
+    """sum_i s_i x_ij^2 for each column."""
+    if isinstance(block, np.ndarray):
+        return np.einsum("ij,ij,i->j", block, block, s)
+    return s @ (block * block)
 
 
 def _minimum_norm_claim(

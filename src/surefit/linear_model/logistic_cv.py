@@ -3,17 +3,19 @@ r"""Logistic regression that chooses its penalty by cross-validation, and what t
     min_{w, b}  C sum_i s_i log(1 + exp(-y_i (x_i'w + b))) + rho ||w||_1 + (1 - rho)/2 ||w||^2
 
 with C (and rho, ``l1_ratio``) from a grid; softmax cross-entropy for more than two classes, as in
-:class:`LogisticRegression`. On the training rows of each fold the models for all C are fitted one after the other, each
-starting from the last, and scored on the test rows. The C with the best average score is fitted to all rows.
+:class:`LogisticRegression`. On the training rows of each fold the models for all C are fitted one after the
+other, each starting from the last, and scored on the test rows. The C with the best average score is fitted
+to all rows.
 
 Certificate:
 
 * *duality gap* (OPTIMAL): the final fit is optimal for the chosen C, as in :class:`LogisticRegression`; with
-  ``refit=False``, where the coefficients are an average over the folds, *average* (EXACT) instead: they are that;
+  ``refit=False``, where the coefficients are an average over the folds, *average* (EXACT): they are that;
 * *selection* (EXACT): the chosen C has the best of the recorded scores;
-* *fold models* (OPTIMAL, decided by ``verify`` or ``certify="full"``): the models of ``coefs_paths_`` at the chosen C
-  are optimal on their training rows;
-* *scores* (EXACT, the same): all models of ``coefs_paths_`` have on the test rows the scores recorded in ``scores_``.
+* *fold models* (OPTIMAL, decided by ``verify`` or ``certify="full"``): the models of ``coefs_paths_`` at the
+  chosen C are optimal on their training rows;
+* *scores* (EXACT, the same): all models of ``coefs_paths_`` have on the test rows the scores recorded in
+  ``scores_``.
 
 No claim is made about new data: the best score of several is optimistic.
 
@@ -25,18 +27,17 @@ Friedman, Hastie & Tibshirani, "Regularization paths for generalized linear mode
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 import warnings
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.metrics import get_scorer, get_scorer_names, make_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight, metadata_routing
 from sklearn.utils._metadata_requests import (
@@ -48,16 +49,16 @@ from sklearn.utils._metadata_requests import (
 )
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, _deprecate_positional_args
+from sklearn.utils.validation import _deprecate_positional_args
 
 from ..base import Certified
 from ..certificate import CertificateWarning, Claim, Kind
+from ._logistic_folds import best_places, fold_path, public, score_path, set_model, solved
 from ._selection import (
     later_claim,
     pack_folds,
     rescored_claim,
     selection_claim,
-    take_rows,
     unpack_folds,
     worst_claim,
 )
@@ -101,7 +102,8 @@ class LogisticRegressionCV(LogisticRegression):
     verbose : int, default=0
         Show progress over the folds.
     refit : bool, default=True
-        Whether to fit the chosen C to all rows; if not, the best C and the coefficients are averages over the folds.
+        Whether to fit the chosen C to all rows; if not, the best C and the coefficients are averages over the
+        folds.
     intercept_scaling : float, default=1.0
         With ``solver="liblinear"`` only: the value of the constant feature.
     random_state : default=None
@@ -140,6 +142,11 @@ class LogisticRegressionCV(LogisticRegression):
     >>> round(model.score(X, y), 3), model.certificate_["selection"].status.name
     (-0.041, 'HOLDS')
     """
+
+    C_: Any
+    l1_ratio_: Any
+    scores_: Any
+    coefs_paths_: Any
 
     # as in scikit-learn: `score` asks its scorer what it takes
     __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": metadata_routing.UNUSED}
@@ -208,9 +215,7 @@ class LogisticRegressionCV(LogisticRegression):
         self.certify = certify
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, **params: Any
-    ) -> LogisticRegressionCV:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LogisticRegressionCV:
         """Choose the penalty, then fit the model on all rows.
 
         Parameters
@@ -241,7 +246,7 @@ class LogisticRegressionCV(LogisticRegression):
             given = {} if sample_weight is None else {"sample_weight": sample_weight}
         weights = self._class_weight(y, sample_weight)
         jobs = (
-            delayed(_fold_path)(
+            delayed(fold_path)(
                 self._model(math.nan, ratio, weights), rows, y, sample_weight, train, test,
                 self.Cs_, self._scoring(), given,
             )
@@ -271,7 +276,7 @@ class LogisticRegressionCV(LogisticRegression):
     ) -> None:
         """The best C and l1_ratio, and the coefficients for them."""
         p = X.shape[1]
-        best = _best(scores, refit=self.refit)  # (fold, ratio, C) of each fold
+        best = best_places(scores, refit=self.refit)  # (fold, ratio, C) of each fold
         start = np.mean([coefs[index] for index in best], axis=0)
         self.coef_ = start[:, :p]
         self.intercept_ = start[:, p] if self.fit_intercept else np.zeros(len(start))
@@ -282,9 +287,9 @@ class LogisticRegressionCV(LogisticRegression):
             return
         model = self._model(self.C_, self.l1_ratio_, self._class_weight(y, sample_weight))
         model.warm_start, model.coef_, model.intercept_ = True, self.coef_, self.intercept_
-        fit = _solved(model, X, y, sample_weight)
+        fit = solved(model, X, y, sample_weight)
         check_solution(*fit.x)
-        self.__dict__.update(_public(model, fit.x))
+        self.__dict__.update(public(model, fit.x))
 
     def _publish(
         self, ratios: list[Any], scores: Array, coefs: Array, iterations: NDArray[np.int32]
@@ -302,13 +307,12 @@ class LogisticRegressionCV(LogisticRegression):
         table = scores[:, 0] if plain else scores.swapaxes(1, 2)
         paths = coefs[:, 0] if plain else coefs.swapaxes(1, 2)
         self.n_iter_ = (iterations[:, 0] if plain else iterations.swapaxes(1, 2))[None]
-        self.scores_ = {label: table for label in labels}
+        self.scores_ = dict.fromkeys(labels, table)
         self.coefs_paths_ = {label: paths[..., k, :] for k, label in enumerate(labels)}
 
     def _tables(self) -> tuple[Array, Array]:
         """``scores_`` (folds, ratios, Cs) and ``coefs_paths_`` (folds, ratios, Cs, classes, dof)."""
-        scores: Any = self.scores_
-        coefs: Any = self.coefs_paths_
+        scores, coefs = self.scores_, self.coefs_paths_
         if not isinstance(scores, dict):
             return scores, coefs
         table = np.asarray(next(iter(scores.values())))
@@ -388,7 +392,7 @@ class LogisticRegressionCV(LogisticRegression):
             model = self._model(C, ratio, weights)
             model.coef_, model.intercept_ = self.coef_, self.intercept_
             claims += model._certify(X, y, sample_weight, full=full)
-        best = _best(scores, refit=self.refit)
+        best = best_places(scores, refit=self.refit)
         claims.append(self._selection_claim(scores, C, ratio, best))
         if not self.refit:
             claims.append(self._average_claim(coefs, best))
@@ -451,12 +455,12 @@ class LogisticRegressionCV(LogisticRegression):
         for f, (train, test) in enumerate(folds):
             for r, ratio in enumerate(self.l1_ratios_.tolist()):
                 model = self._model(1.0, ratio, class_weight)
-                again[f, r] = _score(
+                again[f, r] = score_path(
                     model, coefs[f, r], self.Cs_, X, y, test, self._scoring(), given
                 )
             _, r, c = best[f]
             model = self._model(float(self.Cs_[c]), self.l1_ratios_.tolist()[r], class_weight)
-            _set(model, coefs[f, r, c], p)
+            set_model(model, coefs[f, r, c], p)
             s = None if sample_weight is None else sample_weight[train]
             optimal.append(model._certify(X[train], y[train], s, full=False)[0])
         floor = 1e-9 * (1.0 + np.abs(np.nan_to_num(again)))
@@ -531,7 +535,7 @@ class LogisticRegressionCV(LogisticRegression):
 
     # ------------------------------------------------------------------ scores and metadata
 
-    @_deprecate_positional_args(version="1.11")  # type: ignore[untyped-decorator]
+    @_deprecate_positional_args(version="1.11")
     def score(self, X: Any, y: Any, *, sample_weight: Any = None, **score_params: Any) -> float:
         """The score by ``scoring`` on some rows.
 
@@ -549,7 +553,7 @@ class LogisticRegressionCV(LogisticRegression):
         given = score_params
         if _routing_enabled():
             given = process_routing(self, "score", **score_params).scorer.score
-        return self._get_scorer()(self, X, y, **given)  # type: ignore[no-any-return]
+        return float(self._get_scorer()(self, X, y, **given))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata given to ``fit`` and ``score`` reach the splitter and the scorer."""
@@ -576,117 +580,3 @@ class LogisticRegressionCV(LogisticRegression):
         tags.input_tags.sparse = True
         tags.array_api_support = False
         return tags
-
-
-def _best(scores: Array, *, refit: bool) -> list[tuple[int, int, int]]:
-    """(fold, ratio, C) of the best score: of the average over the folds, or of each fold by itself.
-
-    Of equal ones, the first C, and for it the first ratio; NaN is worse than any number.
-    """
-    table = scores.swapaxes(1, 2)  # (folds, Cs, ratios)
-    if refit:
-        table = np.broadcast_to(table.sum(axis=0), table.shape)
-    table = np.where(np.isnan(table), -np.inf, table).reshape(len(table), -1)
-    places = [np.unravel_index(int(k), scores.shape[:0:-1]) for k in table.argmax(axis=1)]
-    return [(fold, int(r), int(c)) for fold, (c, r) in enumerate(places)]
-
-
-# ------------------------------------------------------------------------ one fold
-
-
-class _Path(NamedTuple):
-    """Coefficients (n_cs, n_classes, n_dof), scores (n_cs,), Newton steps (n_cs,)."""
-
-    coefs: Array
-    scores: Array
-    n_iter: list[int]
-    unfinished: int
-
-
-def _fold_path(
-    model: LogisticRegression,
-    X: Any,
-    y: Any,
-    sample_weight: Array | None,
-    train: Any,
-    test: Any,
-    Cs: Array,
-    scoring: Any,
-    given: dict[str, Any],
-) -> _Path:
-    """The models for all C on the training rows, each starting from the last, and their scores."""
-    rows, labels = take_rows(X, train), y[train]
-    s = None if sample_weight is None else sample_weight[train]
-    coefs, steps, unfinished = [], [], 0
-    for C in Cs:
-        model.C = float(C)
-        fit = _solved(model, rows, labels, s)
-        model.__dict__.update(_public(model, fit.x))
-        model.warm_start = True
-        free = [model.intercept_[:, None]] if model.fit_intercept else []
-        coefs.append(np.hstack([model.coef_, *free]))
-        steps.append(fit.n_iter)
-        unfinished += int(not fit.converged)
-    scores = _score(model, np.array(coefs), Cs, X, y, test, scoring, given)
-    return _Path(np.array(coefs), scores, steps, unfinished)
-
-
-def _solved(model: LogisticRegression, X: Any, y: Any, sample_weight: Array | None) -> Any:
-    """The model's own solver, on rows of positive weight, from its own start."""
-    loss, codes, s = model._problem(y, sample_weight)
-    kept = s > 0
-    if not kept.all():
-        X, codes, s = take_rows(X, kept), codes[kept], s[kept]
-    return model._solve(X, codes, s, loss, model._start(X.shape[1]), None)
-
-
-def _public(model: LogisticRegression, point: Any) -> dict[str, Any]:
-    """``coef_`` and ``intercept_`` in float64, as scikit-learn has them here."""
-    return model._public(point, np.empty((1, 1)))
-
-
-def _set(model: LogisticRegression, coef: Array, p: int) -> None:
-    """Coefficients from a row of ``coefs_paths_``."""
-    model.n_features_in_ = p
-    model.coef_ = coef[:, :p]
-    model.intercept_ = coef[:, p] if model.fit_intercept else np.zeros(len(coef))
-
-
-def _score(
-    model: LogisticRegression,
-    coefs: Array,
-    Cs: Array,
-    X: Any,
-    y: Any,
-    test: Any,
-    scoring: Any,
-    given: dict[str, Any],
-) -> Array:
-    """The scores of the models of one fold on its test rows."""
-    rows, labels = take_rows(X, test), y[test]
-    extra = _check_method_params(X, params=given, indices=test)
-    scorer = _with_labels(get_scorer(scoring), model.classes_)
-    out = np.empty(len(Cs))
-    for k, C in enumerate(Cs):
-        model.C = float(C)
-        _set(model, coefs[k], X.shape[1])
-        out[k] = model.score(rows, labels, **extra) if scorer is None else scorer(
-            model, rows, labels, **extra
-        )  # fmt: skip
-    return out
-
-
-def _with_labels(scorer: Any, classes: NDArray[Any]) -> Any:
-    """A scorer that knows all classes: the test rows of a fold may lack one."""
-    metric = getattr(scorer, "_score_func", None)
-    known = inspect.signature(metric).parameters if metric is not None else {}
-    if "labels" not in known:
-        return scorer
-    positive = {"pos_label": classes[-1]} if len(classes) <= 2 and "pos_label" in known else {}
-    return make_scorer(
-        metric,
-        greater_is_better=scorer._sign == 1,
-        response_method=scorer._response_method,
-        labels=classes,
-        **{**positive, **getattr(scorer, "_kwargs", {})},
-    )

@@ -1,6 +1,7 @@
 r"""Multi-task Lasso and elastic net: several targets that share their features, certified by the duality gap.
 
-    min_{W, b}  1/(2 sum_i s_i) sum_i s_i ||y_i - W'x_i - b||^2 + alpha (rho sum_j ||W_j|| + (1 - rho)/2 ||W||^2)
+    min_{W, b}  1/(2 sum_i s_i) sum_i s_i ||y_i - W'x_i - b||^2
+                + alpha (rho sum_j ||W_j|| + (1 - rho)/2 ||W||^2)
 
 W_j holds the coefficients of feature j for all targets: the penalty keeps a feature for all of them or for
 none. rho is ``l1_ratio``; the Lasso has rho = 1.
@@ -188,9 +189,7 @@ class MultiTaskElasticNet(LinearRegressor):
         coef, intercept = self._solution()
         design, Y, weights = certified_data(X, y, sample_weight)
         if self.alpha == 0:
-            return [
-                normal_equations_claim(design, Y, weights, coef, intercept, self.fit_intercept)
-            ]
+            return [normal_equations_claim(design, Y, weights, coef, intercept, self.fit_intercept)]
         s = weights / weights.sum()
         l1, l2 = self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio)
         gap = multi_task_gap(

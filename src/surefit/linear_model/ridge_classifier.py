@@ -10,8 +10,8 @@ about the squared loss, not about mistakes.
 
 References
 ----------
-Rifkin, Yeo & Poggio, "Regularized least-squares classification" (2003); Bishop, Pattern Recognition and Machine
-Learning (2006), section 4.1.3.
+Rifkin, Yeo & Poggio, "Regularized least-squares classification" (2003); Bishop, Pattern Recognition and
+Machine Learning (2006), section 4.1.3.
 """
 
 from __future__ import annotations

@@ -2,17 +2,17 @@ r"""Ridge regression that chooses its penalty by cross-validation, and what that
 
     min_{w, b}  sum_i s_i (y_i - x_i'w - b)^2 + alpha ||w||^2     with alpha from a grid
 
-With ``cv=None`` each alpha is scored by leave-one-out, through the identity that the model fitted without row i
-errs on it by e_i / (1 - h_i), with residual e_i and leverage h_i of the full fit (GEN-7): one factorisation
-scores all alphas. With ``cv`` given, every fold is one eigendecomposition for all alphas
+With ``cv=None`` each alpha is scored by leave-one-out, through the identity that the model fitted without
+row i errs on it by e_i / (1 - h_i), with residual e_i and leverage h_i of the full fit (GEN-7): one
+factorisation scores all alphas. With ``cv`` given, every fold is one eigendecomposition for all alphas
 (:mod:`surefit.solvers.ridge_path`).
 
 Certificate:
 
 * *duality gap* (OPTIMAL): the final fit is optimal for the chosen alpha, as in :class:`Ridge`;
-* *selection* (EXACT): the chosen alpha has the best of the recorded scores, and ``best_score_`` is that score;
-* *scores* (EXACT, decided by ``verify`` or ``certify="full"``): all recorded scores, computed anew from the data
-  by other means (a Cholesky factorisation for each alpha and fold) are the recorded ones;
+* *selection* (EXACT): the chosen alpha has the best of the recorded scores, and ``best_score_`` is that;
+* *scores* (EXACT, decided by ``verify`` or ``certify="full"``): computed anew from the data, by other means
+  (a factorisation for each alpha and fold), all scores are the recorded ones;
 * *left-out rows* (EXACT, the same, for leave-one-out): a few rows are left out in earnest; the models fitted
   without them err on them as the identity says.
 
@@ -53,7 +53,8 @@ from ..certificate import Claim
 from ..design import as_design
 from ..solvers.direct import ridge
 from ..solvers.ridge_path import fold_paths, leave_one_out
-from . import _ridge_scores
+from ._ridge_claims import folds_claim, loo_claims
+from ._ridge_scores import score_errors, score_fold, spread
 from ._selection import later_claim, pack_folds, selection_claim, take_rows
 from .base import LinearRegressor, check_solution, stored
 from .least_squares import kept_rows
@@ -161,9 +162,10 @@ class _RidgeCV(Certified):
         )  # fmt: skip
         errors = kept_errors
         if len(Y) < len(target):  # a row without weight is predicted by the fit itself
-            errors = _ridge_scores.spread(X, target, weights, rows, Y, s, grid, kept_errors,
-                                          fit_intercept=self.fit_intercept)  # fmt: skip
-        scored = _ridge_scores.score_errors(self, errors, y, target, weights, extra)
+            everything = [(np.arange(len(Y)), np.arange(0))]
+            [path] = fold_paths(rows, Y, s, everything, grid, fit_intercept=self.fit_intercept)
+            errors = spread(X, target, np.asarray(weights), kept_errors, path)
+        scored = score_errors(self, errors, y, target, weights, extra)
         self.scored_with_ = tuple(sorted(extra))
         self.cv_scores_ = scored.scores
         best = _first_best(scored.scores)
@@ -174,7 +176,9 @@ class _RidgeCV(Certified):
         else:
             self.alpha_ = float(alphas[best])
             self.best_score_ = scored.scores[best]
-            if self.alpha_per_target and target.ndim == 2:  # one target, in the shape that it came in
+            if (
+                self.alpha_per_target and target.ndim == 2
+            ):  # one target, in the shape that it came in
                 self.best_score_ = np.atleast_1d(self.best_score_)
         for name in ("cv_results_", "folds_"):
             self.__dict__.pop(name, None)
@@ -215,7 +219,7 @@ class _RidgeCV(Certified):
         scores = np.empty((len(alphas), len(folds)))
         for k, ((_, test), path) in enumerate(zip(folds, paths, strict=True)):
             given = _check_method_params(X, params=extra, indices=test)
-            scores[:, k] = _ridge_scores.score_fold(
+            scores[:, k] = score_fold(
                 self, take_rows(X, test), y[test], path, alphas, given, flat=target.ndim == 1
             )
         best = _first_best(scores.mean(axis=1))
@@ -236,8 +240,8 @@ class _RidgeCV(Certified):
             return [*claims, later_claim()]
         alphas = np.atleast_1d(np.asarray(self.alphas, dtype=np.float64))
         if self.cv is None:
-            return claims + _ridge_scores.loo_claims(self, X, y, target, weights, alphas)
-        return [*claims, _ridge_scores.folds_claim(self, X, y, target, weights, alphas)]
+            return claims + loo_claims(self, X, y, target, weights, alphas)
+        return [*claims, folds_claim(self, X, y, target, weights, alphas)]
 
     def _selection_claim(self) -> Claim:
         alphas = np.atleast_1d(np.asarray(self.alphas, dtype=np.float64))

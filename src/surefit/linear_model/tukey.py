@@ -186,11 +186,11 @@ class TukeyRegressor(LinearRegressor):
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == p:
             return np.append(to_numpy(self.coef_).astype(np.float64), float(self.intercept_))
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        index = _sampled(to_numpy(s), max(1500, 10 * p))
+        index, weights = _sampled(to_numpy(s), max(1500, 10 * p))
         A = _rows_at(design, index)
         if self.fit_intercept:
             A = np.column_stack([A, np.ones(len(A))])
-        found = robust_start(A, to_numpy(y)[index], np.random.default_rng(seed))
+        found = robust_start(A, to_numpy(y)[index], weights, np.random.default_rng(seed))
         return found if self.fit_intercept else np.append(found, 0.0)
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
@@ -291,15 +291,14 @@ def _level(e: Array, weights: Array, share: float) -> float:
     return high
 
 
-def _sampled(s: Array, count: int) -> NDArray[np.intp]:
-    """Rows in proportion to their weight, spread evenly; all of them if they are few and weigh the same."""
+def _sampled(s: Array, count: int) -> tuple[NDArray[np.intp], Array]:
+    """Rows and their weights: all of them if they are few, else some in proportion to their weight."""
     n = len(s)
-    if s.min() == s.max():
-        return np.arange(n) if n <= count else np.arange(0, n, n // count)
-    size = min(4 * n, count)
+    if n <= count:
+        return np.flatnonzero(s > 0), s[s > 0]
     below = np.cumsum(s)
-    places = (np.arange(size) + 0.5) * (below[-1] / size)
-    return np.searchsorted(below, places)
+    places = (np.arange(count) + 0.5) * (below[-1] / count)
+    return np.searchsorted(below, places), np.ones(count)
 
 
 def _rows_at(design: Design, index: NDArray[np.intp]) -> Array:

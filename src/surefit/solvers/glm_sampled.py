@@ -62,8 +62,9 @@ def glm_sampled(
     step = X.shape[0] // _sample_size(X.shape[0], w.size + b.size)
     part, y_part, s_part = X.sample(step), 1.0 * y[::step], s[::step]
     s_part = s_part * (float(s.sum()) / float(s_part.sum()))
-    some = _Rows(part, y_part, s_part, loss, l2, fit_intercept)
-    every = _Rows(X, y, s, loss, l2, fit_intercept)
+    mean = part.mean(s_part) if fit_intercept else np.zeros(X.shape[1])
+    some = _Rows(part, y_part, s_part, loss, l2, fit_intercept, mean)
+    every = _Rows(X, y, s, loss, l2, fit_intercept, mean)
     point = some.position(w, b)
     patience = max(
         10, len(point) // 4
@@ -72,7 +73,6 @@ def glm_sampled(
         point, decrement, value = state[0], state[3], state[1]
         if decrement <= 1e-6 * abs(value) or state[4] == 0.0:
             break
-    every.mean = some.mean
     for at, value, gap, _, length in _quasi_newton(every, some, point, patience):
         yield Iterate(every.parameters(at), value, gap, length)
         if length == 0.0:
@@ -83,11 +83,10 @@ class _Rows:
     """The objective over some rows, in the flat coordinates (w, b + mean'w), class after class."""
 
     def __init__(
-        self, X: Design, y: Any, s: Any, loss: Loss, l2: float, fit_intercept: bool
+        self, X: Design, y: Any, s: Any, loss: Loss, l2: float, fit_intercept: bool, mean: Array
     ) -> None:
         self.X, self.y, self.s, self.loss, self.l2 = X, y, s, loss, l2
-        self.free = fit_intercept
-        self.mean = X.mean(s) if fit_intercept else np.zeros(X.shape[1])
+        self.free, self.mean = fit_intercept, mean
 
     def position(self, w: Array, b: Array) -> Array:
         self.columns = w.shape[1:]

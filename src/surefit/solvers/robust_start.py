@@ -2,7 +2,7 @@ r"""A start for redescending estimators: a linear fit that gross outliers, lever
 
 Among many candidate fits the one with the least trimmed squares is taken,
 
-    sum of the h smallest squared residuals,     h = (n + k + 1) / 2,     k coefficients,
+    sum of the smallest squared residuals, up to (n + k + 1) / 2 rows of n,     k coefficients,
 
 which tolerates close to half of the rows being wrong. The candidates come from three sources, none of which
 is safe alone:
@@ -12,8 +12,9 @@ is safe alone:
   single rows move the fit most: this finds groups of leverage points, in any dimension and without chance;
 * exact fits of k random rows: with many of these one is clean, if k is small.
 
-Each is improved by concentration steps (fit the h rows of smallest residual, again and again), which never
-increase the trimmed squares.
+Each is improved by concentration steps (fit the rows of smallest residual, again and again), which never
+increase the trimmed squares. Equal rows are first gathered into one with their weight, in a fixed order, so that a
+weight of 2 is the same as the row twice, and the order of the rows does not matter.
 
 References
 ----------
@@ -36,111 +37,115 @@ _ROUNDS = 2  # of looking for components again, without the rows that fit worst
 _KEPT = 10  # candidates that are concentrated to the end
 
 
-def robust_start(A: Array, y: Array, rng: np.random.Generator) -> Array:
+def robust_start(A: Array, y: Array, s: Array, rng: np.random.Generator) -> Array:
     """Coefficients of a fit to the better half of the rows.
 
     Parameters
     ----------
     A : array of shape (n, k)
         Rows, with a column of ones if there is an intercept.
-    y : array of shape (n,)
+    y, s : arrays of shape (n,)
+        Targets and positive weights.
     rng : numpy Generator
         For the random subsets.
     """
+    table, place = np.unique(np.column_stack([A, y]), axis=0, return_inverse=True)
+    s = np.bincount(place.ravel(), weights=s)
+    norms = np.sqrt(s @ table[:, :-1] ** 2)
+    norms[norms == 0.0] = 1.0
+    A, y = table[:, :-1] / norms, table[:, -1]
     n, k = A.shape
     if n <= k + 1:
-        return _fit(A, y)
-    scale = np.sqrt(np.einsum("ij,ij->j", A, A))
-    scale[scale == 0.0] = 1.0
-    A = A / scale
-    h = (n + k + 1) // 2
-    found = [_least_absolute(A, y), *_without_extremes(A, y)]
+        return np.asarray(np.linalg.lstsq(table[:, :-1], y, rcond=1e-12)[0])
+    share = (n + k + 1) / (2.0 * n)
+    found = [_least_absolute(A, y, s), *_without_extremes(A, y, s)]
     for _ in range(_ROUNDS):  # what hides behind the worst rows shows once these are gone
-        best = found[int(np.argmin(_trimmed_squares(A, y, np.array(found), h)))]
-        rows = np.argsort(np.abs(y - A @ best), kind="stable")[: max(3 * n // 4, h)]
-        found += _without_extremes(A[rows], y[rows])
+        best = found[int(np.argmin(_trimmed_squares(A, y, s, found, share)))]
+        rest = _lowest(np.abs(y - A @ best), s, max(0.75, share))
+        found += _without_extremes(A[rest > 0], y[rest > 0], rest[rest > 0])
     if k <= _SUBSET_COLUMNS:
-        found += _exact_fits(A, y, rng)
-    candidates = np.array(found)
+        found += _exact_fits(A, y, s, rng)
     for steps, kept in ((0, 5 * _KEPT), (2, _KEPT), (30, 1)):
-        candidates = np.array([_concentrated(A, y, c, h, steps) for c in candidates])
-        order = np.argsort(_trimmed_squares(A, y, candidates, h), kind="stable")
-        candidates = candidates[order[:kept]]
-    return np.asarray(candidates[0] / scale)
+        found = [_concentrated(A, y, s, c, share, steps) for c in found]
+        order = np.argsort(_trimmed_squares(A, y, s, found, share), kind="stable")
+        found = [found[i] for i in order[:kept]]
+    return found[0] / norms
 
 
-def _fit(A: Array, y: Array) -> Array:
+def _fit(A: Array, y: Array, s: Array) -> Array:
     """Least squares by the normal equations, which a candidate can afford, if these are regular."""
-    gram = A.T @ A
+    weighted = A * s[:, None]
+    gram = A.T @ weighted
     try:
         np.linalg.cholesky(gram - 1e-9 * np.trace(gram) / len(gram) * np.eye(len(gram)))
-        return np.asarray(np.linalg.solve(gram, A.T @ y))
+        return np.asarray(np.linalg.solve(gram, weighted.T @ y))
     except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.lstsq(A, y, rcond=1e-12)[0])
+        root = np.sqrt(s)
+        return np.asarray(np.linalg.lstsq(A * root[:, None], y * root, rcond=1e-12)[0])
 
 
-def _trimmed_squares(A: Array, y: Array, candidates: Array, h: int) -> Array:
-    """The sum of the h smallest squared residuals of each candidate."""
-    squares = (y[:, None] - A @ candidates.T) ** 2
-    return np.partition(squares, h - 1, axis=0)[:h].sum(axis=0)
+def _lowest(keys: Array, s: Array, share: float) -> Array:
+    """The weights of the rows with the lowest keys, up to this share of the weight; 0 for the others."""
+    order = np.argsort(keys, kind="stable")
+    below = np.cumsum(s[order])
+    out = np.empty_like(s)
+    out[order] = np.clip(share * below[-1] - (below - s[order]), 0.0, s[order])
+    return out
 
 
-def _concentrated(A: Array, y: Array, c: Array, h: int, steps: int) -> Array:
-    """Concentration steps until the h rows no longer change."""
-    best: Array = np.zeros(0, dtype=np.intp)
+def _trimmed_squares(A: Array, y: Array, s: Array, found: list[Array], share: float) -> Array:
+    squares = (y[:, None] - A @ np.array(found).T) ** 2
+    return np.array([_lowest(column, s, share) @ column for column in squares.T])
+
+
+def _concentrated(A: Array, y: Array, s: Array, c: Array, share: float, steps: int) -> Array:
+    """Concentration steps until the rows no longer change."""
+    before = np.zeros_like(s)
     for _ in range(steps):
-        rows = np.sort(np.argpartition(np.abs(y - A @ c), h - 1)[:h])
-        if np.array_equal(rows, best):
+        weights = _lowest(np.abs(y - A @ c), s, share)
+        if np.array_equal(weights, before):
             break
-        best, c = rows, _fit(A[rows], y[rows])
+        before, c = weights, _fit(A, y, weights)
     return c
 
 
-def _least_absolute(A: Array, y: Array) -> Array:
+def _least_absolute(A: Array, y: Array, s: Array) -> Array:
     """About the fit of least absolute deviations: a few steps of reweighted least squares."""
-    c = _fit(A, y)
+    c = _fit(A, y, s)
     for _ in range(15):
         size = np.abs(y - A @ c)
         edge = max(1e-3 * float(np.median(size)), 1e-12 * float(size.max(initial=0.0)))
         if edge == 0.0:
             break
-        root = 1.0 / np.sqrt(np.maximum(size, edge))
-        c = _fit(A * root[:, None], y * root)
+        c = _fit(A, y, s / np.maximum(size, edge) * edge)
     return c
 
 
-def _without_extremes(A: Array, y: Array) -> list[Array]:
+def _without_extremes(A: Array, y: Array, s: Array) -> list[Array]:
     """Least squares without a quarter or a half of the rows, those extreme along a sensitivity component.
 
     Deleting row j moves the fitted values by h_j e_j / (1 - h_jj), h_j the column of the hat matrix. The directions
     in which these vectors vary most are the components.
     """
-    n, k = A.shape
-    Q, R = np.linalg.qr(A)
-    if not (np.abs(np.diag(R)) > 1e-10 * np.abs(R).max()).all():
-        U, d, _ = np.linalg.svd(A, full_matrices=False)
-        Q = U[:, d > 1e-12 * d[0]]
-    e = y - Q @ (Q.T @ y)
+    root = np.sqrt(s)[:, None]
+    U, d, Vt = np.linalg.svd(A * root, full_matrices=False)
+    kept = d > 1e-10 * d[0]
+    Q = A @ (Vt[kept].T / d[kept])  # the columns of root Q are orthonormal
+    e = y - Q @ (U[:, kept].T @ (root[:, 0] * y))
     leverage = np.minimum(np.einsum("ij,ij->i", Q, Q), 1.0 - 1e-9)
-    moved = Q * (e / (1.0 - leverage))[:, None]
+    moved = Q * (root[:, 0] * e / (1.0 - leverage))[:, None]
     _, vectors = np.linalg.eigh(moved.T @ moved)
     found = []
     for v in vectors[:, ::-1].T[:_COMPONENTS]:
         z = Q @ v
         for keys in (z, -z, np.abs(z)):
-            order = np.argsort(keys, kind="stable")
-            for share in (0.75, 0.5):
-                rows = order[: max(int(share * n), k + 1)]
-                found.append(_fit(A[rows], y[rows]))
+            found += [_fit(A, y, _lowest(keys, s, share)) for share in (0.75, 0.5)]
     return found
 
 
-def _exact_fits(A: Array, y: Array, rng: np.random.Generator) -> list[Array]:
+def _exact_fits(A: Array, y: Array, s: Array, rng: np.random.Generator) -> list[Array]:
     n, k = A.shape
-    found = []
-    for _ in range(_SUBSETS):
-        rows = rng.choice(n, size=k, replace=False)
-        c = _fit(A[rows], y[rows])
-        if np.isfinite(c).all():
-            found.append(c)
-    return found
+    odds = None if s.min() == s.max() else s / s.sum()
+    rows = [rng.choice(n, size=k, replace=False, p=odds) for _ in range(_SUBSETS)]
+    found = [_fit(A[i], y[i], np.ones(k)) for i in rows]
+    return [c for c in found if np.isfinite(c).all()]

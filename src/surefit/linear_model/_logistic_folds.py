@@ -1,0 +1,132 @@
+"""One fold of a cross-validated logistic regression: the models for all C, and their scores.
+
+Used by :class:`surefit.linear_model.LogisticRegressionCV`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import get_scorer, make_scorer
+from sklearn.utils.validation import _check_method_params
+
+from ._selection import take_rows
+from .logistic import LogisticRegression
+
+__all__ = ["FoldPath", "best_places", "fold_path", "public", "score_path", "set_model", "solved"]
+
+Array = NDArray[np.float64]
+
+
+def best_places(scores: Array, *, refit: bool) -> list[tuple[int, int, int]]:
+    """(fold, ratio, C) of the best score: of the average over the folds, or of each fold by itself.
+
+    Of equal ones, the first C, and for it the first ratio; NaN is worse than any number.
+    """
+    table = scores.swapaxes(1, 2)  # (folds, Cs, ratios)
+    if refit:
+        table = np.broadcast_to(table.sum(axis=0), table.shape)
+    table = np.where(np.isnan(table), -np.inf, table).reshape(len(table), -1)
+    places = [np.unravel_index(int(k), scores.shape[:0:-1]) for k in table.argmax(axis=1)]
+    return [(fold, int(r), int(c)) for fold, (c, r) in enumerate(places)]
+
+
+class FoldPath(NamedTuple):
+    """Coefficients (n_cs, n_classes, n_dof), scores (n_cs,), Newton steps (n_cs,)."""
+
+    coefs: Array
+    scores: Array
+    n_iter: list[int]
+    unfinished: int
+
+
+def fold_path(
+    model: LogisticRegression,
+    X: Any,
+    y: Any,
+    sample_weight: Array | None,
+    train: Any,
+    test: Any,
+    Cs: Array,
+    scoring: Any,
+    given: dict[str, Any],
+) -> FoldPath:
+    """The models for all C on the training rows, each starting from the last, and their scores."""
+    rows, labels = take_rows(X, train), y[train]
+    s = None if sample_weight is None else sample_weight[train]
+    coefs, steps, unfinished = [], [], 0
+    for C in Cs:
+        model.C = float(C)
+        fit = solved(model, rows, labels, s)
+        model.__dict__.update(public(model, fit.x))
+        model.warm_start = True
+        free = [model.intercept_[:, None]] if model.fit_intercept else []
+        coefs.append(np.hstack([model.coef_, *free]))
+        steps.append(fit.n_iter)
+        unfinished += int(not fit.converged)
+    scores = score_path(model, np.array(coefs), Cs, X, y, test, scoring, given)
+    return FoldPath(np.array(coefs), scores, steps, unfinished)
+
+
+def solved(model: LogisticRegression, X: Any, y: Any, sample_weight: Array | None) -> Any:
+    """The model's own solver, on rows of positive weight, from its own start."""
+    loss, codes, s = model._problem(y, sample_weight)
+    kept = s > 0
+    if not kept.all():
+        X, codes, s = take_rows(X, kept), codes[kept], s[kept]
+    return model._solve(X, codes, s, loss, model._start(X.shape[1]), None)
+
+
+def public(model: LogisticRegression, point: Any) -> dict[str, Any]:
+    """``coef_`` and ``intercept_`` in float64, as scikit-learn has them here."""
+    return model._public(point, np.empty((1, 1)))
+
+
+def set_model(model: LogisticRegression, coef: Array, p: int) -> None:
+    """Coefficients from a row of ``coefs_paths_``."""
+    model.n_features_in_ = p
+    model.coef_ = coef[:, :p]
+    model.intercept_ = coef[:, p] if model.fit_intercept else np.zeros(len(coef))
+
+
+def score_path(
+    model: LogisticRegression,
+    coefs: Array,
+    Cs: Array,
+    X: Any,
+    y: Any,
+    test: Any,
+    scoring: Any,
+    given: dict[str, Any],
+) -> Array:
+    """The scores of the models of one fold on its test rows."""
+    rows, labels = take_rows(X, test), y[test]
+    extra = _check_method_params(X, params=given, indices=test)
+    scorer = _with_labels(get_scorer(scoring), model.classes_)
+    out = np.empty(len(Cs))
+    for k, C in enumerate(Cs):
+        model.C = float(C)
+        set_model(model, coefs[k], X.shape[1])
+        out[k] = model.score(rows, labels, **extra) if scorer is None else scorer(
+            model, rows, labels, **extra
+        )  # fmt: skip
+    return out
+
+
+def _with_labels(scorer: Any, classes: NDArray[Any]) -> Any:
+    """A scorer that knows all classes: the test rows of a fold may lack one."""
+    metric = getattr(scorer, "_score_func", None)
+    known = inspect.signature(metric).parameters if metric is not None else {}
+    if "labels" not in known:
+        return scorer
+    positive = {"pos_label": classes[-1]} if len(classes) <= 2 and "pos_label" in known else {}
+    return make_scorer(
+        metric,
+        greater_is_better=scorer._sign == 1,
+        response_method=scorer._response_method,
+        labels=classes,
+        **{**positive, **getattr(scorer, "_kwargs", {})},
+    )
