@@ -5,7 +5,9 @@ A line joins the restarts that no faster one of the same contender surpassed: th
 
 from __future__ import annotations
 
+import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +53,13 @@ def draw(races: Sequence[Mapping[str, Any]], path: Path) -> None:
             handles.values(), handles.keys(), loc="outside lower center", ncols=min(4, len(handles)),
             frameon=False, handlelength=3.2, fontsize=8,
         )  # fmt: skip
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=110)
+        if path.suffix != ".svg":
+            figure.savefig(path, dpi=110)
+            return
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None})
+        shorter = re.sub(r"(\d\.\d\d)\d+", r"\1", text.getvalue())  # a hundredth of a point will do
+        path.write_text(re.sub(r"\s*\n\s*", "\n", shorter), encoding="utf8")
 
 
 def _panel(panel: Any, race: Mapping[str, Any], style: Mapping[str, Any]) -> None:

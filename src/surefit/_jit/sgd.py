@@ -401,6 +401,10 @@ def _advance(
                 later = int64(order[k + 1])
                 for q in range(indptr[later], indptr[later + 1]):
                     _fetch(lazy, 4 * int64(indices[q]))
+            elif sparse and p > 4096:
+                later = int64(order[k + 1])
+                for q in range(indptr[later], indptr[later + 1]):
+                    _fetch(v, int64(indices[q]))
         i = order[k]
         if held_out.shape[0] > 0 and held_out[i]:
             continue

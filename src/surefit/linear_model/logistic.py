@@ -451,8 +451,8 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
 
     def decision_function(self, X: Any) -> Any:
         """Scores X @ coef_.T + intercept_: one column a class, or one number for two classes."""
+        check_is_fitted(self)
         if is_native(X) or is_torch(self.coef_):
-            check_is_fitted(self)
             scores = native_scores(self, X) if is_native(X) else self._numpy_scores(X)
             return scores[:, 0] if scores.shape[1] == 1 else scores
         return super().decision_function(X)

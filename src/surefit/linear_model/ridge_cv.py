@@ -155,6 +155,11 @@ class _RidgeCV(Certified):
                 stacklevel=4,
             )
         rows, Y, s = kept_rows(X, target, weights)
+        if len(Y) < 2:
+            raise ValueError(
+                "leave-one-out needs at least 2 rows of positive weight, got n_samples=1: use Ridge with a "
+                "fixed alpha, or more data."
+            )
         grid = alphas.astype(np.float64)
         kept_errors = leave_one_out(
             as_design(rows), Y, s, grid, fit_intercept=self.fit_intercept,

@@ -48,7 +48,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 _DIRECT = 2000  # most columns for which K is formed
 _SAMPLED = 6  # most iterations with K from a sample
 _SAMPLE_BYTES = 1 << 26  # of the sample
-_DENSE_ENTRIES = 1 << 26  # a sparse matrix with fewer rows than columns is made dense up to this size
+_ROTATION = 1 << 31  # operations (n^2 p) up to which more columns than rows are rotated away
 
 
 class HuberPoint(NamedTuple):
@@ -155,7 +155,7 @@ def _from_inside(state: _Newton) -> Iterator[Iterate]:
 def _row_space(X: Design, alpha: float) -> tuple[Array, Design] | None:
     """V and XV with at most n columns in place of p > n, orthonormal ones of V, or of XV without a penalty."""
     n, p = X.shape
-    if not hasattr(X, "X") or n * p > _DENSE_ENTRIES:
+    if not hasattr(X, "X") or n * n * p > _ROTATION:
         return None
     blocks = [b.toarray() if hasattr(b, "toarray") else to_numpy(b) for _, b in X.blocks()]
     U, d, Vt = np.linalg.svd(np.concatenate(blocks), full_matrices=False)
