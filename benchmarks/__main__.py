@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import math
 import subprocess
 import sys
 import time
@@ -77,7 +76,7 @@ def main() -> int:
     if asked.in_process:
         options = Options(asked.quick, asked.threads, asked.gigabytes, asked.folder)
         record = measure(names[0], options)
-        text = json.dumps(_finite(record), indent=1, allow_nan=False)
+        text = json.dumps(machine.finite(record), indent=1, allow_nan=False)
         (folder / f"{names[0]}.json").write_text(text + "\n", encoding="utf8")
         print(report.section(names[0], record["results"]), flush=True)
         return 0
@@ -88,20 +87,9 @@ def main() -> int:
         done = subprocess.run(command, cwd=report.ROOT, env=machine.environment(asked.threads), check=False)
         if done.returncode:
             failed.append(name)
-    report.write(folder, docs, BENCHMARKS)
+    report.write(folder, docs, [*BENCHMARKS, "gpu"])
     print(f"wrote {docs / 'benchmarks.md'}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
-
-
-def _finite(value: Any) -> Any:
-    """Plain JSON: numpy numbers as Python's, what is not finite as null."""
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    if isinstance(value, (str, bool, int)) or value is None:
-        return value
-    return float(value) if math.isfinite(value) else None
 
 
 def _flags(asked: argparse.Namespace) -> list[str]:

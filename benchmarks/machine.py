@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from contextlib import AbstractContextManager
@@ -9,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cores", "describe", "environment", "limit_threads", "peak_memory"]
+__all__ = ["cores", "describe", "environment", "finite", "limit_threads", "peak_memory"]
 
 PACKAGES = (
     "numpy scipy scikit-learn numba threadpoolctl torch "
@@ -87,3 +88,14 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def finite(value: Any) -> Any:
+    """Plain JSON: numpy numbers as Python's, what is not finite as null."""
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    if isinstance(value, (str, bool, int)) or value is None:
+        return value
+    return float(value) if math.isfinite(value) else None

@@ -34,7 +34,7 @@ passes × size / time; *memory* is the most the process held (maximum resident s
 included). Medians of {rounds} rounds in turn.
 """
 WHY = "not yet understood."
-COLUMNS, CHUNK, ROUNDS = 128, 1 << 25, 3
+COLUMNS, CHUNK, ROUNDS = 250, 1 << 25, 3
 KINDS = ("read", "surefit", "IncrementalRidge")
 
 

@@ -25,6 +25,12 @@ STYLES = [
     ("#D55E00", "s", "-"), ("#009E73", "^", "--"), ("#CC79A7", "D", "-."), ("#56B4E9", "v", "--"),
     ("#E69F00", "P", "-"), ("#555555", "X", ":"), ("#8B6F00", "<", "-."),
 ]  # fmt: skip
+LOOK = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "surefit",
+    "font.size": 9,
+    "font.sans-serif": ["DejaVu Sans", "Arial"],
+}
 OURS = ("#0072B2", "o", "-")
 LOWEST, HIGHEST = 1e-14, 10.0  # below is rounding, above is no answer
 
@@ -37,7 +43,7 @@ def draw(races: Sequence[Mapping[str, Any]], path: Path) -> None:
     style = {name: STYLES[i % len(STYLES)] for i, name in enumerate(names)}
     columns = min(3, len(races)) if len(races) != 4 else 2
     rows = -(-len(races) // columns)
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "surefit", "font.size": 9}):
+    with mpl.rc_context(LOOK):
         figure = Figure(figsize=(max(6.4, 3.6 * columns), 3.0 * rows + 0.6), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for panel, race in zip(panels, races, strict=False):
@@ -58,7 +64,7 @@ def draw(races: Sequence[Mapping[str, Any]], path: Path) -> None:
             return
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
-        shorter = re.sub(r"(\d\.\d\d)\d+", r"\1", text.getvalue())  # a hundredth of a point will do
+        shorter = re.sub(r"(\d\.\d\d)\d+(?!\d*</text>)", r"\1", text.getvalue())  # but not in labels
         path.write_text(re.sub(r"\s*\n\s*", "\n", shorter), encoding="utf8")
 
 
@@ -107,7 +113,7 @@ def _line(panel: Any, side: Mapping[str, Any], style: tuple[str, str, Any], widt
     points = frontier(_best_variant(side))
     panel.plot(
         [seconds for seconds, _ in points], [min(max(gap, LOWEST), HIGHEST) for _, gap in points],
-        color=colour, marker=marker, linestyle=dashes, linewidth=width, markersize=4.5 if width < 2 else 6,
+        color=colour, marker=marker, linestyle=dashes, linewidth=width, markersize=5.5 if width < 2 else 6.5,
         label=side["name"], markeredgecolor="white", markeredgewidth=0.4, zorder=3 if width < 2 else 4,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "race_goals", "race_page", "ratio_text", "section", "table", "write"]
+__all__ = ["ROOT", "race_goals", "race_page", "ratio_text", "section", "short", "table", "write"]
 
 ROOT = Path(__file__).resolve().parent.parent
 INTRO = """\
@@ -45,7 +45,7 @@ def write(folder: Path, docs: Path, order: Sequence[str]) -> None:
             records[name] = json.loads((folder / f"{name}.json").read_text(encoding="utf8"))
     minutes = sum(record["seconds"] for record in records.values()) / 60
     machines = [record["machine"] for record in records.values()]
-    parts = [INTRO.format(minutes=minutes), "## Measured on\n", machine_text(machines[-1]), ""]
+    parts = [INTRO.format(minutes=minutes), "## Measured on\n", machine_text(machines[0]), ""]
     parts += ["## Goals\n", summary(records), ""]
     for name, record in records.items():
         parts.append(section(name, record["results"]).rstrip())
@@ -68,9 +68,10 @@ def section(name: str, results: Mapping[str, Any]) -> str:
 
 
 def machine_text(machine: Mapping[str, Any]) -> str:
+    device = f"{machine['device']}, " if "device" in machine else ""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     return (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory GB']:g} GB of memory, "
+        f"{device}{machine['processor']}, {machine['cores']} cores, {machine['memory GB']:g} GB of memory, "
         f"{machine['system']}, {machine['threads']} threads in every pool. Python {machine['python']}, {versions}."
     )
 
@@ -79,7 +80,7 @@ def _apart(record: Mapping[str, Any], machines: Sequence[Mapping[str, Any]]) -> 
     """What is particular about this section's run."""
     notes = []
     ours = {k: v for k, v in record["machine"].items() if k != "load at start"}
-    if ours != {k: v for k, v in machines[-1].items() if k != "load at start"}:
+    if ours != {k: v for k, v in machines[0].items() if k != "load at start"}:
         notes.append(f" Measured on another machine: {machine_text(record['machine'])}")
     if record["machine"]["load at start"] > 0.5 * record["machine"]["cores"]:
         notes.append(
@@ -135,13 +136,14 @@ def race_page(
     for race in results["races"]:
         for row in race["peers"]:
             rows.append(_row(race, row))
-            if reached(row) in ("**no**", "open"):
+            if race["ours"]["setting"] and reached(row) in ("**no**", "open"):
                 key = f"{race['problem']}; {row['name']}"
                 ways.append(f"* *{key}*: {why.get(key, why.get(row['name'], 'not yet understood.'))}")
-        first = [f"{side['name']} {_s(side['first call'])}" for side in (race["ours"], *race["peers"])]
+        first = [f"{side['name']} {short(side['first call'])}" for side in (race["ours"], *race["peers"])]
         firsts.append(f"{race['problem']}: {', '.join(first)}")
         if race["ours"]["setting"] is None:
-            ways.append(f"* *{race['problem']}*: ours did not reach the gap; floor {_floor(race['ours'])}.")
+            failed = race["ours"]["error"] or f"its floor is {_floor(race['ours'])}"
+            ways.append(f"* *{race['problem']}*: ours did not reach the gap: {failed}.")
     heads = ["problem", "peer", "ours with", "peer with", "ours s", "peer s", "ratio", "worst",
              "gap, ours / peer", "goal", "reached"]  # fmt: skip
     lines = [f"## {title}", "", text.strip(), "", table(heads, rows), ""]
@@ -163,9 +165,9 @@ def _row(race: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
         return [*start, f"failed: {row['error']}", "–", "–", "–", "–", "–", goal, reached(row)]
     if row["setting"] is None:
         state = "stopped" if row["capped"] else "tightest setting"
-        return [*start, f"{state}, floor {_floor(row)}", _s(row.get("ours")), _s(row.get("peer")), ratio_text(row),
+        return [*start, f"{state}, floor {_floor(row)}", short(row.get("ours")), short(row.get("peer")), ratio_text(row),
                 "–", f"{_g(ours['gap'])} / {_floor(row)}", goal, reached(row)]  # fmt: skip
-    return [*start, row["setting"], _s(row.get("ours")), _s(row.get("peer")), ratio_text(row), _x(row.get("worst")),
+    return [*start, row["setting"], short(row.get("ours")), short(row.get("peer")), ratio_text(row), _x(row.get("worst")),
             f"{_g(ours['gap'])} / {_g(row['gap'])}", goal, reached(row)]  # fmt: skip
 
 
@@ -189,8 +191,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def _s(value: Any) -> str:
-    """Seconds, three digits."""
+def short(value: Any) -> str:
+    """Seconds in three digits, or a dash."""
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -74,7 +74,7 @@ def _hash_array(array: Any) -> tuple[int, int]:
     table = to_numpy(array)
     if table.dtype.kind not in "fiub":
         return _hash_labels(table)
-    from ._jit.threads import over_rows
+    from ._threads import over_rows
 
     def part(first: int, last: int) -> tuple[int, int]:
         return _total(_hash_dense(*part) for part in _parts(table, first, last, _BLOCK))

@@ -18,15 +18,17 @@ from surefit.inference import information
 from surefit.inference.summary import intervals
 from surefit.linear_model import (
     ElasticNet,
+    ElasticNetCV,
     Lasso,
+    LassoCV,
     LinearRegression,
     LogisticRegression,
+    LogisticRegressionCV,
+    MultiTaskLassoCV,
     Perceptron,
     Ridge,
+    RidgeCV,
 )
-from surefit.linear_model.logistic_cv import LogisticRegressionCV
-from surefit.linear_model.path_cv import ElasticNetCV, LassoCV, MultiTaskLassoCV
-from surefit.linear_model.ridge_cv import RidgeCV
 
 # ---------------------------------------------------------------------------- statsmodels
 
@@ -308,6 +310,18 @@ def test_logistic_weights():
         got = model.fit(X, y, s).summary(X, y, s, weights="frequency", covariance=kind)
         for field in ("coef", "std_error", "log_likelihood", "aic", "bic", "r2"):
             close(getattr(got, field), getattr(want, field), 1e-5)
+    X3, y3, s3 = data("wine")
+    long = np.repeat(np.arange(len(y3)), s3.astype(int))
+    for kind in ("fisher", "HC0", "HC1"):
+        want = model.fit(X3[long], y3[long]).summary(X3[long], y3[long], covariance=kind)
+        got = model.fit(X3, y3, s3).summary(X3, y3, s3, weights="frequency", covariance=kind)
+        close(got.std_error, want.std_error, 1e-5)
+        close(got.bic, want.bic, 1e-9)
+    HC0, HC1 = (
+        model.summary(X3, y3, s3, weights="frequency", covariance=k) for k in ("HC0", "HC1")
+    )
+    close(HC1.std_error / HC0.std_error, math.sqrt(len(long) / (len(long) - 6)), 1e-9)
+    model.fit(X, y, s)
     precise = model.summary(X, y, s)
     close(precise.std_error, model.summary(X, y, s, weights="frequency").std_error, 1e-12)
     assert precise.n_samples == np.count_nonzero(s)

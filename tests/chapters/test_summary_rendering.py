@@ -17,7 +17,7 @@ from surefit.linear_model import Lasso, LinearRegression, LogisticRegression, Ri
 def hostile():
     """Names that are code in one renderer or another."""
     X, y = made(40, 4)
-    names = ["<script>alert(1)</script>", "[red]price[/red]", "cost in $ per $", "a" * 60]
+    names = ["<script>alert(1)</script>", "[red]price[/red]", r"cost $\frac{a$", "a" * 60]
     return LinearRegression().fit(X, y).summary(X, y, feature_names=names), names
 
 

@@ -13,10 +13,9 @@ from tests.theory.statsmodels_data import HUBER_SCALE, RECORDED, data
 
 from surefit.densities import laplace_log_likelihood, laplace_noise_scale
 from surefit.design import as_design
-from surefit.linear_model import LinearRegression
+from surefit.linear_model import HuberRegressor, LinearRegression, TukeyRegressor
 from surefit.linear_model._summary.core import Sample
 from surefit.linear_model._summary.robust import hall_sheather, m_estimate, quantile_estimate
-from surefit.linear_model.huber import HuberRegressor
 
 
 def sample_of(X, y, s=None, *, covariance="auto", weights="precision"):
@@ -89,6 +88,33 @@ def test_the_summary_of_huber_regression():
     exact = HuberRegressor().fit(line, 2 * line[:, 0] + 1).summary(line, 2 * line[:, 0] + 1)
     assert np.isnan(exact.std_error).all()
     assert "an exact fit" in exact.notes[0]
+
+
+def test_the_summary_of_tukeys_regression_is_statsmodels():
+    X, y, _ = data("diabetes")
+    options = {"tol": 1e-12, "max_iter": 1000, "scale": HUBER_SCALE}
+    s = TukeyRegressor(alpha=0.0, **options).fit(X, y).summary(X, y)
+    close(s.coef, RECORDED["tukey"]["params"], 1e-6)
+    close(s.std_error, RECORDED["tukey"]["bse"], 1e-7)
+    # a penalty: its loss is not divided by the scale, so that P of the equation is alpha / scale
+    model = TukeyRegressor(alpha=0.5, **options).fit(X, y)
+    s = model.summary(X, y)
+    A, scale = with_ones(X), HUBER_SCALE
+    u = (y - model.predict(X)) / scale
+    part = np.maximum(1 - (u / 4.685) ** 2, 0)
+    push, slope = u * part**2, part * (part - 4 * (u / 4.685) ** 2)
+    P = 0.5 * np.diag(np.arange(11) > 0)
+    theta = np.append(model.intercept_, model.coef_)
+    np.testing.assert_allclose(scale * A.T @ push, P @ theta, atol=1e-6 * np.abs(theta).max())
+    B = np.linalg.inv(A.T @ A + P / slope.mean())
+    used = np.trace(B @ A.T @ A)
+    size = (push @ push) / (len(y) - used) * (scale / slope.mean()) ** 2
+    size *= (1 + used / len(y) * slope.var() / slope.mean() ** 2) ** 2
+    close(s.std_error, np.sqrt(size * np.diag(B @ A.T @ A @ B)), 1e-7)
+    weights = np.linspace(1, 2, len(y))
+    s = TukeyRegressor().fit(X, y, weights).summary(X, y, weights)
+    assert np.isnan(s.std_error).all()
+    assert "no sandwich for" in s.notes[0]
 
 
 def test_huber_sandwich_penalty_and_weights():

@@ -17,12 +17,22 @@ from surefit import Certificate, Claim, Kind, Status
 from surefit.io import ModelFileError
 from surefit.linear_model import (
     ElasticNet,
+    ElasticNetCV,
     HuberRegressor,
     Lasso,
+    LassoCV,
     LinearRegression,
     LogisticRegression,
+    LogisticRegressionCV,
+    MultiTaskElasticNet,
+    MultiTaskElasticNetCV,
+    MultiTaskLasso,
+    MultiTaskLassoCV,
     Perceptron,
     Ridge,
+    RidgeClassifier,
+    RidgeClassifierCV,
+    RidgeCV,
     TukeyRegressor,
 )
 from surefit.testing import check_certificate
@@ -68,6 +78,15 @@ REGRESSORS = [
     ElasticNet(alpha=0.05),
     ElasticNet(alpha=0.05, l1_ratio=0.0),
     ElasticNet(alpha=0.1, positive=True),
+    MultiTaskElasticNet(alpha=0.05),
+    MultiTaskLasso(alpha=0.05, fit_intercept=False),
+    RidgeCV(),
+    RidgeCV(cv=3, fit_intercept=False),
+    RidgeCV(store_cv_results=True, certify="full"),
+    LassoCV(alphas=4, cv=3),
+    ElasticNetCV(alphas=[0.01, 0.1], l1_ratio=[0.2, 0.8], cv=3, certify="full"),
+    MultiTaskElasticNetCV(alphas=3, cv=3),
+    MultiTaskLassoCV(alphas=3, cv=3),
     HuberRegressor(),
     HuberRegressor(alpha=0.0),
     HuberRegressor(alpha=0.0, fit_intercept=False),
@@ -86,6 +105,10 @@ CLASSIFIERS = [
     LogisticRegression(C=np.inf),
     LogisticRegression(solver="liblinear"),
     LogisticRegression(solver="liblinear", intercept_scaling=5.0, l1_ratio=1.0),
+    LogisticRegressionCV(Cs=3, cv=3, l1_ratios=(0,), scoring=None, use_legacy_attributes=False),
+    RidgeClassifier(tol=1e-10),
+    RidgeClassifierCV(),
+    RidgeClassifierCV(cv=3),
     Perceptron(),
     Perceptron(fit_intercept=False),
     Perceptron(penalty="l2", alpha=0.01),
@@ -96,16 +119,19 @@ CLASSIFIERS = [
 def takes(estimator, table):
     """Combinations that mean something."""
     sparse, several = "sparse" in table, table == "two targets"
+    targets = estimator.__sklearn_tags__().target_tags
+    if not (targets.multi_output if several else targets.single_output):
+        return False
     if isinstance(estimator, LinearRegression) and estimator.positive and sparse:
         return False  # dense only, and says so
-    if isinstance(estimator, LogisticRegression) and np.isinf(estimator.C) and table == "wide":
+    if np.isinf(getattr(estimator, "C", 1.0)) and table == "wide":
         return False  # separable: no optimum exists, which the chapter's tests show
     if (
         table == "offset 1e4"
     ):  # with a free intercept the same problem, without one an ill-conditioned one
         free = estimator.fit_intercept and getattr(estimator, "solver", "") != "liblinear"
         return free and not isinstance(estimator, Perceptron)
-    return not several or estimator.__sklearn_tags__().target_tags.multi_output
+    return True
 
 
 def nudge_of(estimator, table):
@@ -113,7 +139,7 @@ def nudge_of(estimator, table):
 
     In an l1-penalised logistic objective a nudge of 1e-3 to the intercept is 2e-7 of the value: rounding.
     """
-    hidden = isinstance(estimator, LogisticRegression) and estimator.l1_ratio == 1.0
+    hidden = type(estimator) is LogisticRegression and estimator.l1_ratio == 1.0
     return 1e-2 if hidden and table == "float32" else 1e-3
 
 
@@ -236,6 +262,15 @@ SAVED = [
     (ElasticNet(alpha=0.05), "sparse, weights", "values"),
     (HuberRegressor(epsilon=1.0), "weights", "values"),
     (TukeyRegressor(), "sparse", "values"),
+    (RidgeCV(), "weights", "values"),
+    (LassoCV(alphas=4, cv=3), "sparse", "values"),
+    (MultiTaskLassoCV(alphas=3, cv=3), "two targets", "values"),
+    (RidgeClassifierCV(cv=3), "dense", "three classes"),
+    (
+        LogisticRegressionCV(Cs=2, cv=3, l1_ratios=(0,), scoring=None, use_legacy_attributes=True),
+        "dense",
+        "three classes",
+    ),
     (LogisticRegression(), "dense", "three classes"),
     (LogisticRegression(C=np.inf), "dense", "two classes"),
     (Perceptron(), "weights", "two classes"),

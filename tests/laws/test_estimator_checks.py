@@ -17,12 +17,22 @@ import surefit.linear_model
 import surefit.multiclass
 from surefit.linear_model import (
     ElasticNet,
+    ElasticNetCV,
     HuberRegressor,
     Lasso,
+    LassoCV,
     LinearRegression,
     LogisticRegression,
+    LogisticRegressionCV,
+    MultiTaskElasticNet,
+    MultiTaskElasticNetCV,
+    MultiTaskLasso,
+    MultiTaskLassoCV,
     Perceptron,
     Ridge,
+    RidgeClassifier,
+    RidgeClassifierCV,
+    RidgeCV,
     TukeyRegressor,
 )
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
@@ -46,6 +56,23 @@ ESTIMATORS = [
     LogisticRegression(l1_ratio=1.0, C=10.0),
     LogisticRegression(l1_ratio=0.5, class_weight="balanced"),
     LogisticRegression(solver="liblinear"),
+    LassoCV(alphas=10, cv=3, tol=1e-10, max_iter=100_000),
+    ElasticNetCV(alphas=10, cv=3, tol=1e-10, max_iter=100_000, l1_ratio=[0.3, 0.9], certify="full"),
+    LogisticRegressionCV(
+        Cs=3, cv=3, l1_ratios=(0,), scoring="neg_log_loss", use_legacy_attributes=False
+    ),
+    LogisticRegressionCV(
+        Cs=[0.1, 1], l1_ratios=(0.5,), scoring=None, use_legacy_attributes=True, cv=3, certify="full"
+    ),
+    MultiTaskElasticNet(alpha=0.1, tol=1e-10, max_iter=100_000),
+    MultiTaskLasso(alpha=0.1, tol=1e-10, max_iter=100_000),
+    MultiTaskElasticNetCV(alphas=5, cv=3, tol=1e-10, max_iter=100_000),
+    MultiTaskLassoCV(alphas=5, cv=3, tol=1e-10, max_iter=100_000),
+    RidgeCV(),
+    RidgeCV(cv=3, fit_intercept=False, certify="full"),
+    RidgeClassifier(),
+    RidgeClassifierCV(),
+    RidgeClassifierCV(cv=3, class_weight="balanced", certify="full"),
     Perceptron(),
     Perceptron(penalty="elasticnet"),
     OneVsRestClassifier(LogisticRegression()),
@@ -70,6 +97,7 @@ def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         # As in scikit-learn's own suite: some checks stop a fit after a few iterations on purpose.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The least populated class in y has only 2 members")
         check(estimator)
 
 

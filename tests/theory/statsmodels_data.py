@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import sklearn.datasets
 
-__all__ = ["RECORDED", "compute", "data"]
+__all__ = ["HUBER_SCALE", "RECORDED", "compute", "data"]
 
 Table = dict[str, dict[str, np.ndarray]]
 # what HuberRegressor(alpha=0) estimates on the diabetes data: mean(min((e / scale)^2, 1.35^2)) = 1
@@ -77,6 +77,8 @@ def _compute(sm: Any) -> Table:
     norm = sm.robust.norms.HuberT(t=1.35)
     options: dict[str, Any] = {"scale_est": Fixed(), "tol": 1e-13, "maxiter": 1000}
     keep("huber", sm.RLM(y, A, M=norm).fit(cov="H1", **options), "params bse")
+    norm, options["scale_est"] = sm.robust.norms.TukeyBiweight(c=4.685), Fixed()
+    keep("tukey", sm.RLM(y, A, M=norm).fit(cov="H1", **options), "params bse")
 
     X, y, s = data("cancer")
     A = sm.add_constant(X)
@@ -177,6 +179,10 @@ huber | params | 151.30081107 -30.0254872322 -284.188469538 530.21494942 340.374
     -761.503760727 423.023520223 72.9875378126 173.427965573 780.093171665 42.7774605645
 huber | bse | 2.84758131701 66.0521931976 67.6806876336 73.5520563325 72.3233565302 460.635420522
     374.794814121 234.951395328 178.509873216 190.033707163 72.9449623267
+tukey | params | 152.042712967 -26.9152921782 -302.83287795 541.191341789 347.828989456
+    -814.581094045 446.951831541 92.6092421914 174.315040556 816.889828949 30.3741457197
+tukey | bse | 2.94976530134 68.4224420241 70.1093741415 76.1914338727 74.9186428128 477.165084596
+    388.244132384 243.382504759 184.915607788 196.852968562 75.5625546122
 logit | params | -1.77290702523 9.4287379494 -0.237609640952 -1.15065585436 -0.0327701182614
 logit | bse | 6.87012322047 1.63959230795 0.0460286566772 0.164359154692 0.0118246154906
 logit | pvalues | 0.796360261566 8.88957139033e-09 2.44049888121e-07 2.54391387077e-12

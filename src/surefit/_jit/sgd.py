@@ -98,7 +98,6 @@ def _fetch_row(X, data, indices, indptr, i):
             _fetch(X, start + k * per_line)
     else:
         start, stop = int64(indptr[i]), int64(indptr[i + 1])
-        stop = min(stop, start + _LINES * per_line)
         while start < stop:
             _fetch(data, start)
             _fetch(data, start + 8)
@@ -137,29 +136,21 @@ def _dot_csr(data, indices, start, stop, v):
 
 @njit(nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
 def _add_dense(X, i, v, total, mass, change):
-    """v += change x_i; returns ||x_i||^2. The sum of the iterates so far must not move with v."""
-    square = 0.0
+    """v += change x_i. The sum of the iterates so far, total + mass v, must not move with v."""
     for j in range(v.shape[0]):
-        x = float64(X[i, j])
-        square += x * x
-        v[j] += change * x
+        v[j] += change * X[i, j]
     if total.shape[0] > 0 and mass != 0.0:
         for j in range(v.shape[0]):
             total[j] -= mass * change * X[i, j]
-    return square
 
 
 @njit(nogil=True, _nrt=False, forceinline=True)
 def _add_csr(data, indices, start, stop, v, total, mass, change):
-    square = 0.0
     for k in range(start, stop):
-        x = float64(data[k])
-        square += x * x
-        v[indices[k]] += change * x
+        v[indices[k]] += change * data[k]
     if total.shape[0] > 0 and mass != 0.0:
         for k in range(start, stop):
             total[indices[k]] -= mass * change * data[k]
-    return square
 
 
 @njit(nogil=True, _nrt=False, fastmath=_FAST, forceinline=True)
@@ -341,170 +332,6 @@ def _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages):
     shrunk[0] = 0.0
 
 
-@njit(nogil=True, _nrt=False, error_model="numpy")
-def _advance(
-    X,
-    data,
-    indices,
-    indptr,
-    y,
-    weight,
-    held_out,
-    order,
-    v,
-    paid,
-    total,
-    dual,
-    era,
-    lazy,
-    past,
-    shrunk,
-    state,
-    rules,
-):
-    """Visit the rows of ``order`` once. Updates the vectors and ``state`` in place."""
-    kind, edge, rate = int(rules[LOSS]), rules[EDGE], int(rules[RATE])
-    alpha, l1, l2, eta0 = rules[ALPHA], rules[L1], rules[L2], rules[ETA0]
-    average, fit_intercept = rules[AVERAGE], rules[INTERCEPT] != 0.0
-    b, b_total, t, eta, owed = state[B], state[B_TOTAL], state[T], state[ETA], state[OWED]
-    dual_scale, now_era = state[DUAL_SCALE], uint32(state[ERA])
-    p = v.shape[0]
-    sparse, tracks, averages = indptr.shape[0] > 0, dual.shape[0] > 0, total.shape[0] > 0
-    passive = rate >= PA1
-    tiny = 1e-4 if averages else 1e-9  # total + mass v cancels as v grows
-    is_lazy, plain, horizon = lazy.shape[0] > 0, l2 == 0.0, past.shape[0] - 1
-    if is_lazy:
-        past[0, 0], past[0, 1], past[0, 2], past[0, 3], shrunk[0] = 1.0, owed, 0.0, 0.0, 0.0
-        for j in range(p):
-            lazy[j, 0], lazy[j, 1], lazy[j, 2] = v[j], paid[j], 0.0
-            lazy[j, 3] = total[j] if averages else 0.0
-    now, scale, mass, decay = 0, 1.0, 0.0, 1.0
-    value, updates, visits, square = 0.0, 0, 0, 0.0
-    counts_square = l2 > 0.0 and l1 == 0.0 and not passive
-    if counts_square:
-        for j in range(p):
-            square += v[j] * v[j]
-    start, stop = uint64(0), uint64(0)
-    n = order.shape[0]
-    for k in range(n):
-        if k + 2 * _AHEAD < n:
-            later = int64(order[k + 2 * _AHEAD])
-            _fetch(y, later)
-            _fetch(weight, later)
-            if sparse:
-                _fetch(indptr, later)
-            if tracks:
-                _fetch(dual, later)
-                _fetch(era, later)
-            _fetch_row(X, data, indices, indptr, order[k + _AHEAD])
-            if is_lazy:
-                later = int64(order[k + 1])
-                for q in range(indptr[later], indptr[later + 1]):
-                    _fetch(lazy, 4 * int64(indices[q]))
-            elif sparse and p > 4096:
-                later = int64(order[k + 1])
-                for q in range(indptr[later], indptr[later + 1]):
-                    _fetch(v, int64(indices[q]))
-        i = order[k]
-        if held_out.shape[0] > 0 and held_out[i]:
-            continue
-        visits += 1
-        product = 0.0
-        if not sparse:
-            product = scale * _dot_dense(X, i, v)
-        else:
-            start, stop = indptr[i], indptr[i + 1]
-            if is_lazy:
-                for q in range(start, stop):
-                    j = indices[q]
-                    product += data[q] * _catch_up(lazy, j, now, past, shrunk, plain, averages)
-                product *= scale
-            else:
-                product = scale * _dot_csr(data, indices, start, stop, v)
-        loss, slope = _loss(kind, edge, y[i], product + b)
-        value += loss
-        if counts_square:
-            value += 0.5 * l2 * square
-        if rate == OPTIMAL:
-            eta = 1.0 / (alpha * (rules[T0] + t - 1.0))
-        elif rate == INVSCALING:
-            eta = eta0 / _power(t, rules[POWER])
-        if passive:  # as far as the row asks for, and no further (Crammer et al., 2006)
-            norm = _square_norm(X, data, indptr, i)
-            if rate == PA1 and norm == 0.0:
-                continue
-            step = min(eta0, loss / norm) if rate == PA1 else loss / (norm + 0.5 / eta0)
-            update = -step * math.copysign(1.0, slope) * weight[i]
-        else:
-            update = -eta * max(-_LARGEST_SLOPE, min(_LARGEST_SLOPE, slope)) * weight[i]
-        if l2 > 0.0:
-            decay = max(0.0, 1.0 - eta * l2)
-            scale *= decay
-            square *= decay * decay
-            if scale < tiny:
-                if is_lazy:
-                    _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages)
-                else:
-                    _fold(v, total, scale, mass)
-                now, scale, mass = 0, 1.0, 0.0
-            if tracks:
-                dual_scale *= decay
-                if dual_scale < 1e-9:
-                    dual_scale = 1.0
-                    now_era += uint32(1)
-        owed += eta * l1
-        if is_lazy:
-            shrunk[now + 1] = shrunk[now] + eta * l1 / scale
-        if update != 0.0:
-            updates += 1
-            change = update / scale
-            if is_lazy:
-                _add_lazily(
-                    data, indices, start, stop, lazy, change, owed, scale, mass, shrunk[now + 1]
-                )
-            elif sparse:
-                norm = _add_csr(data, indices, start, stop, v, total, mass, change)
-                square += update * (2.0 * decay * product + update * norm)
-            else:
-                norm = _add_dense(X, i, v, total, mass, change)
-                square += update * (2.0 * decay * product + update * norm)
-            if fit_intercept:
-                b += update
-            if tracks:
-                if era[i] != now_era:
-                    era[i], dual[i] = now_era, 0.0
-                dual[i] += update / dual_scale
-        if l1 > 0.0 and not sparse:
-            _truncate_all(v, paid, total, mass, owed, scale)
-        if average > 0.0 and average <= t:
-            mass += scale
-            b_total += b
-        if is_lazy:
-            past[now + 1, 0], past[now + 1, 1], past[now + 1, 2] = scale, owed, mass
-            past[now + 1, 3] = past[now, 3] + (mass - past[now, 2]) * shrunk[now + 1]
-            now += 1
-            if now == horizon:
-                _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages)
-                now, scale, mass = 0, 1.0, 0.0
-        t += 1.0
-    if is_lazy:
-        _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages)
-        for j in range(p):
-            v[j], paid[j] = lazy[j, 0], lazy[j, 1]
-            if averages:
-                total[j] = lazy[j, 3]
-    else:
-        _fold(v, total, scale, mass)
-    if l1 > 0.0 and not passive:  # what each weight still owes is known now, not before
-        value += visits * _penalty(v, l1, l2)
-    state[B], state[B_TOTAL], state[T], state[ETA], state[OWED] = b, b_total, t, eta, owed
-    state[DUAL_SCALE], state[ERA] = dual_scale, float64(now_era)
-    state[VALUE] += value
-    state[VISITS] += visits
-    state[UPDATES] += updates
-    state[ALL_UPDATES] += updates
-
-
 @njit(nogil=True, _nrt=False, fastmath=_FAST)
 def _penalty(w, l1, l2):
     square, absolute = 0.0, 0.0
@@ -512,6 +339,175 @@ def _penalty(w, l1, l2):
         square += w[j] * w[j]
         absolute += abs(w[j])
     return l1 * absolute + 0.5 * l2 * square
+
+
+def _pass(sparse, is_lazy):
+    """One pass, compiled for one layout: what the others need is not in its way."""
+
+    @njit(nogil=True, _nrt=False, error_model="numpy")
+    def advance(
+        X,
+        data,
+        indices,
+        indptr,
+        y,
+        weight,
+        held_out,
+        order,
+        v,
+        paid,
+        total,
+        dual,
+        era,
+        lazy,
+        past,
+        shrunk,
+        state,
+        rules,
+    ):
+        """Visit the rows of ``order`` once. Updates the vectors and ``state`` in place."""
+        kind, edge, rate = int(rules[LOSS]), rules[EDGE], int(rules[RATE])
+        alpha, l1, l2, eta0 = rules[ALPHA], rules[L1], rules[L2], rules[ETA0]
+        average, fit_intercept = rules[AVERAGE], rules[INTERCEPT] != 0.0
+        b, b_total, t, eta, owed = state[B], state[B_TOTAL], state[T], state[ETA], state[OWED]
+        dual_scale, now_era = state[DUAL_SCALE], uint32(state[ERA])
+        p = v.shape[0]
+        tracks, averages = dual.shape[0] > 0, total.shape[0] > 0
+        passive = rate >= PA1
+        tiny = 1e-4 if averages else 1e-9  # total + mass v cancels as v grows
+        plain, horizon = l2 == 0.0, past.shape[0] - 1
+        if is_lazy:
+            past[0, 0], past[0, 1], past[0, 2], past[0, 3], shrunk[0] = 1.0, owed, 0.0, 0.0, 0.0
+            for j in range(p):
+                lazy[j, 0], lazy[j, 1], lazy[j, 2] = v[j], paid[j], 0.0
+                lazy[j, 3] = total[j] if averages else 0.0
+        now, scale, mass, decay = 0, 1.0, 0.0, 1.0
+        value, updates, visits, square = 0.0, 0, 0, 0.0
+        counts_square = l2 > 0.0 and l1 == 0.0 and not passive
+        if counts_square:
+            for j in range(p):
+                square += v[j] * v[j]
+        start, stop = uint64(0), uint64(0)
+        n = order.shape[0]
+        for k in range(n):
+            if k + 2 * _AHEAD < n:
+                later = int64(order[k + 2 * _AHEAD])
+                _fetch(y, later)
+                _fetch(weight, later)
+                if sparse:
+                    _fetch(indptr, later)
+                if tracks:
+                    _fetch(dual, later)
+                    _fetch(era, later)
+                _fetch_row(X, data, indices, indptr, order[k + _AHEAD])
+                if is_lazy:
+                    later = int64(order[k + 1])
+                    for q in range(indptr[later], indptr[later + 1]):
+                        _fetch(lazy, 4 * int64(indices[q]))
+            i = order[k]
+            if held_out.shape[0] > 0 and held_out[i]:
+                continue
+            visits += 1
+            product = 0.0
+            if not sparse:
+                product = scale * _dot_dense(X, i, v)
+            else:
+                start, stop = indptr[i], indptr[i + 1]
+                if is_lazy:
+                    for q in range(start, stop):
+                        j = indices[q]
+                        product += data[q] * _catch_up(lazy, j, now, past, shrunk, plain, averages)
+                    product *= scale
+                else:
+                    product = scale * _dot_csr(data, indices, start, stop, v)
+            loss, slope = _loss(kind, edge, y[i], product + b)
+            value += loss
+            if counts_square:
+                value += 0.5 * l2 * square
+            if rate == OPTIMAL:
+                eta = 1.0 / (alpha * (rules[T0] + t - 1.0))
+            elif rate == INVSCALING:
+                eta = eta0 / _power(t, rules[POWER])
+            if passive:  # as far as the row asks for, and no further (Crammer et al., 2006)
+                norm = _square_norm(X, data, indptr, i)
+                if rate == PA1 and norm == 0.0:
+                    continue
+                step = min(eta0, loss / norm) if rate == PA1 else loss / (norm + 0.5 / eta0)
+                update = -step * math.copysign(1.0, slope) * weight[i]
+            else:
+                update = -eta * max(-_LARGEST_SLOPE, min(_LARGEST_SLOPE, slope)) * weight[i]
+            if l2 > 0.0:
+                decay = max(0.0, 1.0 - eta * l2)
+                scale *= decay
+                square *= decay * decay
+                if scale < tiny:
+                    if is_lazy:
+                        _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages)
+                    else:
+                        _fold(v, total, scale, mass)
+                    now, scale, mass = 0, 1.0, 0.0
+                if tracks:
+                    dual_scale *= decay
+                    if dual_scale < 1e-9:
+                        dual_scale = 1.0
+                        now_era += uint32(1)
+            owed += eta * l1
+            if is_lazy:
+                shrunk[now + 1] = shrunk[now] + eta * l1 / scale
+            if update != 0.0:
+                updates += 1
+                change = update / scale
+                if is_lazy:
+                    _add_lazily(
+                        data, indices, start, stop, lazy, change, owed, scale, mass, shrunk[now + 1]
+                    )
+                elif sparse:
+                    _add_csr(data, indices, start, stop, v, total, mass, change)
+                else:
+                    _add_dense(X, i, v, total, mass, change)
+                if counts_square:
+                    norm = _square_norm(X, data, indptr, i)
+                    square += update * (2.0 * decay * product + update * norm)
+                if fit_intercept:
+                    b += update
+                if tracks:
+                    if era[i] != now_era:
+                        era[i], dual[i] = now_era, 0.0
+                    dual[i] += update / dual_scale
+            if l1 > 0.0 and not sparse:
+                _truncate_all(v, paid, total, mass, owed, scale)
+            if average > 0.0 and average <= t:
+                mass += scale
+                b_total += b
+            if is_lazy:
+                past[now + 1, 0], past[now + 1, 1], past[now + 1, 2] = scale, owed, mass
+                past[now + 1, 3] = past[now, 3] + (mass - past[now, 2]) * shrunk[now + 1]
+                now += 1
+                if now == horizon:
+                    _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages)
+                    now, scale, mass = 0, 1.0, 0.0
+            t += 1.0
+        if is_lazy:
+            _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages)
+            for j in range(p):
+                v[j], paid[j] = lazy[j, 0], lazy[j, 1]
+                if averages:
+                    total[j] = lazy[j, 3]
+        else:
+            _fold(v, total, scale, mass)
+        if l1 > 0.0 and not passive:  # what each weight still owes is known now, not before
+            value += visits * _penalty(v, l1, l2)
+        state[B], state[B_TOTAL], state[T], state[ETA], state[OWED] = b, b_total, t, eta, owed
+        state[DUAL_SCALE], state[ERA] = dual_scale, float64(now_era)
+        state[VALUE] += value
+        state[VISITS] += visits
+        state[UPDATES] += updates
+        state[ALL_UPDATES] += updates
+
+    return advance
+
+
+_advance_dense, _advance_csr, _advance_lazy = _pass(False, False), _pass(True, False), _pass(True, True)
 
 
 # ---------------------------------------------------------------------------- several passes
@@ -605,26 +601,69 @@ def epochs(
             order[:] = scratch
         if rules[PATIENCE] > 0.0:
             state[VALUE] = state[VISITS] = state[UPDATES] = 0.0
-        _advance(
-            X,
-            data,
-            indices,
-            indptr,
-            y,
-            weight,
-            held_out,
-            order,
-            w,
-            paid,
-            total,
-            dual,
-            era,
-            lazy,
-            past,
-            shrunk,
-            state,
-            rules,
-        )
+        if is_lazy:
+            _advance_lazy(
+                X,
+                data,
+                indices,
+                indptr,
+                y,
+                weight,
+                held_out,
+                order,
+                w,
+                paid,
+                total,
+                dual,
+                era,
+                lazy,
+                past,
+                shrunk,
+                state,
+                rules,
+            )
+        elif indptr.shape[0] > 0:
+            _advance_csr(
+                X,
+                data,
+                indices,
+                indptr,
+                y,
+                weight,
+                held_out,
+                order,
+                w,
+                paid,
+                total,
+                dual,
+                era,
+                lazy,
+                past,
+                shrunk,
+                state,
+                rules,
+            )
+        else:
+            _advance_dense(
+                X,
+                data,
+                indices,
+                indptr,
+                y,
+                weight,
+                held_out,
+                order,
+                w,
+                paid,
+                total,
+                dual,
+                era,
+                lazy,
+                past,
+                shrunk,
+                state,
+                rules,
+            )
         made += 1
         finite = math.isfinite(state[B])
         for j in range(w.shape[0]):

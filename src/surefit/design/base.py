@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from .._namespace import array_namespace, like, scale_rows, to_numpy
 __all__ = ["Array", "Design"]
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
 
 class Design(ABC):
@@ -41,6 +42,10 @@ class Design(ABC):
     @abstractmethod
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """(rows, block) pairs, in order; blocks are float64, and gone once the next is asked for."""
+
+    def fold(self, work: Callable[[Iterator[tuple[slice, Any]]], T]) -> list[T]:
+        """``work(blocks)`` over stretches of rows, in order; side by side where X is in memory."""
+        return [work(self.blocks())]
 
     def vector(self, values: Any) -> Any:
         """A vector over samples, where X lives."""
@@ -67,7 +72,7 @@ class Design(ABC):
     ) -> Array:
         """(X - center)' r with r = residual(rows, (X - center) w), reading X once."""
         total: Any = 0.0
-        for rows, block in self._prepared(None, center):
+        for rows, block in _prepared(self.blocks(), None, center):
             z = None if w is None else block @ like(w, block)
             total = total + block.T @ residual(rows, z)
         return to_numpy(total)
@@ -108,7 +113,7 @@ class Design(ABC):
         weights = None if bool((s == 1.0).all()) else s
         gram: Any = 0.0
         cross: Any = 0.0
-        for rows, block in self._prepared(weights, shift if shift.any() else None):
+        for rows, block in _prepared(self.blocks(), weights, shift if shift.any() else None):
             gram = gram + block.T @ block
             sides = [root[rows] * (Y[rows] - like(y_mean, block)), root[rows]]
             cross = cross + block.T @ array_namespace(block).concat(sides, axis=1)
@@ -118,7 +123,7 @@ class Design(ABC):
     def gram(self, weights: Any = None, center: Array | None = None) -> Array:
         """sum_i weights_i (x_i - center)(x_i - center)'."""
         total: Any = 0.0
-        for _, block in self._prepared(weights, center):
+        for _, block in _prepared(self.blocks(), weights, center):
             total = total + block.T @ block
         return to_numpy(total)
 
@@ -130,7 +135,7 @@ class Design(ABC):
     def column_norms(self, weights: Any = None, center: Array | None = None) -> Array:
         """sqrt(sum_i weights_i (x_ij - center_j)^2) for each column j."""
         total: Any = 0.0
-        for _, block in self._prepared(weights, center):
+        for _, block in _prepared(self.blocks(), weights, center):
             total = total + (block * block).sum(axis=0)
         return np.sqrt(to_numpy(total))
 
@@ -155,14 +160,18 @@ class Design(ABC):
 
     def dot_and_mean(self, w: Array, weights: Any) -> tuple[Any, Array]:
         """X @ w and the weighted mean row, reading X once."""
-        parts = []
 
-        def keep(rows: slice, z: Any) -> Any:
-            parts.append(z)
-            return weights[rows]
+        def part(blocks: Iterator[tuple[slice, Any]]) -> tuple[list[Any], Any]:
+            found, total = [], 0.0
+            for rows, block in blocks:
+                found.append(block @ like(w, block))
+                total = total + block.T @ weights[rows]
+            return found, total
 
-        total = self.respond(w, keep)
-        return array_namespace(parts[0]).concat(parts), total / float(weights.sum())
+        folded = self.fold(part)
+        z = [z for found, _ in folded for z in found]
+        total = np.sum([to_numpy(total) for _, total in folded], axis=0)
+        return array_namespace(z[0]).concat(z), total / float(weights.sum())
 
     def home(self) -> Array:
         """The whole matrix as a numpy array."""
@@ -176,10 +185,13 @@ class Design(ABC):
         weights = self.ones() if weights is None else weights
         return self.tdot(weights) / float(weights.sum())
 
-    def _prepared(self, weights: Any, center: Array | None) -> Iterator[tuple[slice, Any]]:
-        """Row blocks less the centre, times the root of the weights."""
-        for rows, block in self.blocks():
-            prepared = block if center is None else block - like(center, block)
-            if weights is not None:
-                prepared = scale_rows(weights[rows] ** 0.5, prepared)
-            yield rows, prepared
+
+def _prepared(
+    blocks: Iterator[tuple[slice, Any]], weights: Any, center: Array | None
+) -> Iterator[tuple[slice, Any]]:
+    """Row blocks less the centre, times the root of the weights."""
+    for rows, block in blocks:
+        prepared = block if center is None else block - like(center, block)
+        if weights is not None:
+            prepared = scale_rows(weights[rows] ** 0.5, prepared)
+        yield rows, prepared

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import like
-from .base import Array, Design
+from .._threads import over_rows
+from .base import Array, Design, T
 
 __all__ = ["Dense", "Torch"]
 
@@ -36,12 +37,18 @@ class Dense(Design):
     def tdot(self, r: Array) -> Array:
         return self.X.T @ r if self.X.dtype == np.float64 else super().tdot(r)
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
-        n, p = self.shape
-        size = max(1, _BLOCK_BYTES // (8 * max(1, p)))
-        for start in range(0, n, size):
-            rows = slice(start, min(start + size, n))
+    def blocks(self, first: int = 0, last: int | None = None) -> Iterator[tuple[slice, Any]]:
+        last = self.shape[0] if last is None else last
+        for start in range(first, last, self._rows_of_a_block()):
+            rows = slice(start, min(start + self._rows_of_a_block(), last))
             yield rows, np.asarray(self.X[rows], dtype=np.float64)
+
+    def _rows_of_a_block(self) -> int:
+        return max(1, _BLOCK_BYTES // (8 * max(1, self.shape[1])))
+
+    def fold(self, work: Callable[[Iterator[tuple[slice, Any]]], T]) -> list[T]:
+        least = 4 * self._rows_of_a_block()
+        return over_rows(self.shape[0], lambda a, b: work(self.blocks(a, b)), least)
 
     def sample(self, step: int) -> Dense:
         return Dense(np.ascontiguousarray(self.X[::step], dtype=np.float64))
@@ -51,40 +58,57 @@ class Dense(Design):
     ) -> tuple[Array, Array, Array]:
         """As in the base class, with one product a block: that of (X - shift, Y - y_mean, 1) with itself."""
         p = self.shape[1]
+        size = p + Y.shape[1] + 1
         root = None if (s == 1.0).all() else np.sqrt(s)[:, None]
-        total, wide = np.zeros((p + Y.shape[1] + 1,) * 2), None
-        for rows, block in self.blocks():
-            if wide is None:
-                wide = np.ones((len(block), len(total)))
-            part = wide[: len(block)]
-            np.subtract(block, shift, out=part[:, :p])
-            np.subtract(Y[rows], y_mean, out=part[:, p:-1])
-            if root is not None:
-                part[:, -1] = 1.0
-                part *= root[rows]
-            total += part.T @ part
+
+        def part(blocks: Iterator[tuple[slice, Any]]) -> Array:
+            total, wide = np.zeros((size, size)), np.ones((self._rows_of_a_block(), size))
+            for rows, block in blocks:
+                here = wide[: len(block)]
+                np.subtract(block, shift, out=here[:, :p])
+                np.subtract(Y[rows], y_mean, out=here[:, p:-1])
+                if root is not None:
+                    here[:, -1] = 1.0
+                    here *= root[rows]
+                total += here.T @ here
+            return total
+
+        total = np.sum(self.fold(part), axis=0)
         return total[:p, :p].copy(), total[:p, p:-1].copy(), total[:p, -1]
+
+    def gram(self, weights: Array | None = None, center: Array | None = None) -> Array:
+        def part(blocks: Iterator[tuple[slice, Any]]) -> Array:
+            total = np.zeros((self.shape[1], self.shape[1]))
+            for _, block in self._prepared(blocks, weights, center):
+                total += block.T @ block
+            return total
+
+        gram: Array = np.sum(self.fold(part), axis=0)
+        return gram
 
     def columns(self, index: Any) -> Array:
         return np.asfortranarray(self.X[:, index], dtype=np.float64)
 
     def column_norms(self, weights: Array | None = None, center: Array | None = None) -> Array:
         total = np.zeros(self.shape[1])
-        for _, block in self._prepared(weights, center):
+        for _, block in self._prepared(self.blocks(), weights, center):
             total += np.einsum("ij,ij->j", block, block)
         return np.sqrt(total)
 
     def row_squares(self) -> Array:
         return np.concatenate([np.einsum("ij,ij->i", block, block) for _, block in self.blocks()])
 
-    def _prepared(self, weights: Array | None, center: Array | None) -> Iterator[tuple[slice, Any]]:
+    @staticmethod
+    def _prepared(
+        blocks: Iterator[tuple[slice, Any]], weights: Array | None, center: Array | None
+    ) -> Iterator[tuple[slice, Any]]:
         """Centred and scaled row blocks; the same buffer each time."""
         if weights is None and center is None:
-            yield from self.blocks()
+            yield from blocks
             return
         root = None if weights is None else np.sqrt(weights)[:, None]
         buffer = None
-        for rows, block in self.blocks():
+        for rows, block in blocks:
             if buffer is None:
                 buffer = np.empty_like(block)
             prepared = buffer[: len(block)]

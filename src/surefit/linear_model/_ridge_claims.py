@@ -227,6 +227,7 @@ def _path_again(
     """Coefficients and intercepts for each alpha, and the error that their predictions may have."""
     normal = _normal(X, Y, s, fit_intercept)
     size = float(np.sqrt(np.mean((Y - normal.y_mean) ** 2))) if Y.size else 0.0
+    typical = as_design(X).column_norms(s) / math.sqrt(float(s.sum()))  # of an entry, not centred
     coef = np.empty((len(alphas), X.shape[1], Y.shape[1]))
     slips = np.empty(len(alphas))
     for k, a in enumerate(alphas):
@@ -240,6 +241,7 @@ def _path_again(
         solved = np.linalg.solve(shifted, normal.right)
         coef[k] = solved if normal.A is None else normal.A.T @ solved
         slips[k] = 8.0 * _EPS * math.sqrt(len(shifted)) * _condition(normal.matrix, a) * size
+    slips += 16.0 * _EPS * np.abs(typical @ np.abs(coef)).max(axis=1)  # of adding up a prediction
     return (coef, normal.y_mean - normal.mean @ coef), slips
 
 

@@ -22,6 +22,7 @@ Saunders & Su, "Estimates of optimal backward perturbations for linear least squ
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -272,25 +273,30 @@ def _centred_pass(
     p, center = design.shape[1], np.zeros(design.shape[1])
     if fit_intercept and design.centres_first:
         center = to_numpy(next(block for _, block in design.blocks()).mean(axis=0))
-    total: Any = 0.0
-    norms2: Any = 0.0
-    offset: Any = 0.0
-    for rows, block in design.blocks():
-        if design.centres_first:
-            block = block - like(center, block) if fit_intercept else block
-            norms2 = norms2 + _weighted_squares(block, s[rows])
-        else:
-            norms2 = norms2 + block.multiply(block).T @ s[rows]
-        weighted = s[rows, None] * (Y[rows] - block @ like(w, Y))
-        total = total + block.T @ array_namespace(Y).concat([weighted, s[rows, None]], axis=1)
-        offset = offset + weighted.sum(axis=0)
-    total, sums = to_numpy(total)[:, :-1], to_numpy(total)[:, -1]
+
+    def part(blocks: Iterator[tuple[slice, Any]]) -> tuple[Array, Array, Array]:
+        total: Any = 0.0
+        norms2: Any = 0.0
+        offset: Any = 0.0
+        for rows, block in blocks:
+            if design.centres_first:
+                block = block - like(center, block) if fit_intercept else block
+                norms2 = norms2 + _weighted_squares(block, s[rows])
+            else:
+                norms2 = norms2 + block.multiply(block).T @ s[rows]
+            weighted = s[rows, None] * (Y[rows] - block @ like(w, Y))
+            total = total + block.T @ array_namespace(Y).concat([weighted, s[rows, None]], axis=1)
+            offset = offset + weighted.sum(axis=0)
+        return to_numpy(total), to_numpy(norms2), to_numpy(offset)
+
+    both, norms2, offset = (np.sum(parts, axis=0) for parts in zip(*design.fold(part), strict=True))
+    total, sums = both[:, :-1], both[:, -1]
     if not fit_intercept:
-        return total, np.sqrt(to_numpy(norms2)), np.zeros(p)
+        return total, np.sqrt(norms2), np.zeros(p)
     mass = float(s.sum())
     shift = sums / mass
-    correlation = total - np.outer(shift, to_numpy(offset))
-    mean, spread = center + shift, to_numpy(norms2)
+    correlation = total - np.outer(shift, offset)
+    mean, spread = center + shift, norms2
     if design.centres_first:  # a constant column has the size of its rounding
         rounding = float(np.finfo(np.float64).eps) * np.abs(mean)
         spread = np.maximum(spread - mass * shift**2, mass * rounding**2)

@@ -86,11 +86,19 @@ class RidgeLabels(LinearClassifierMixin, Certified):
         return np.where(positive, 1.0, -1.0)[:, None]
 
     def _weights(self, y: NDArray[Any], sample_weight: Array | None) -> Array | None:
-        """The weights of the rows, times those of their classes."""
+        """The weights of the rows, times those of their classes.
+
+        Balanced is by weight, so that weights are repetitions here too.
+        """
         if self.class_weight is None or self.class_weight == {}:
             return sample_weight
-        by_class: Array = compute_sample_weight(self.class_weight, y)
-        return by_class if sample_weight is None else sample_weight * by_class
+        if sample_weight is None or y.ndim == 2 or not isinstance(self.class_weight, str):
+            by_row: Array = compute_sample_weight(self.class_weight, y)
+            return by_row if sample_weight is None else sample_weight * by_row
+        codes = np.searchsorted(self.classes_, y)
+        mass = np.bincount(codes, weights=sample_weight, minlength=len(self.classes_))
+        share = np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0)
+        return sample_weight * (share * mass.sum() / np.count_nonzero(mass))[codes]
 
     def _remedy(self) -> str:
         return "Scale the features (for instance with StandardScaler), or use a larger alpha."

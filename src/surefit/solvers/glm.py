@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,19 +31,18 @@ def loss_and_slopes(
         return _logistic_rows(X.X, y, s, w, float(b))
     if isinstance(loss, Softmax) and X.centres_first and isinstance(y, np.ndarray):
         return _softmax_blocks(X, y.astype(np.intp), s, w, b)
-    value, total = 0.0, np.zeros(np.shape(b))
+    values, totals = [], []
     offset: Any = X.vector(b) if np.ndim(b) else float(b)
 
     def residual(rows: slice, z: Any) -> Any:
-        nonlocal value, total
         losses, slope = loss.pointwise_and_grad(z + offset, y[rows])
-        value += float(s[rows] @ losses)
         theta = scale_rows(s[rows], slope)
-        total = total + to_numpy(theta.sum(axis=0))
+        values.append(float(s[rows] @ losses))
+        totals.append(to_numpy(theta.sum(axis=0)))
         return theta
 
-    slopes = X.respond(w, residual)  # fills value and total
-    return value, slopes, total
+    slopes = X.respond(w, residual)
+    return sum(values), slopes, np.sum(totals, axis=0)
 
 
 def _softmax_blocks(
@@ -50,27 +50,32 @@ def _softmax_blocks(
 ) -> tuple[float, Array, Array]:
     """The same with a row of scores a class: numpy is fast along the long axis only."""
     across = np.ascontiguousarray(W.T)
-    value, slopes, total = 0.0, np.zeros_like(across), np.zeros(len(b))
-    for rows, block in X.blocks():
-        own = (y[rows], np.arange(len(block)))
-        z = across @ block.T
-        z += b[:, None]
-        largest = z.max(axis=0)
-        score = z[own]
-        z -= largest
-        np.exp(z, out=z)
-        mass = z.sum(axis=0)
-        value += float(s[rows] @ (largest + np.log(mass) - score))
-        z *= s[rows] / mass
-        z[own] -= s[rows]
-        total += z.sum(axis=1)
-        slopes += z @ block
-    return value, np.ascontiguousarray(slopes.T), total
+
+    def part(blocks: Iterator[tuple[slice, Any]]) -> tuple[float, Array, Array]:
+        value, slopes, total = 0.0, np.zeros_like(across), np.zeros(len(b))
+        for rows, block in blocks:
+            own = (y[rows], np.arange(len(block)))
+            z = across @ block.T
+            z += b[:, None]
+            largest = z.max(axis=0)
+            score = z[own]
+            z -= largest
+            np.exp(z, out=z)
+            mass = z.sum(axis=0)
+            value += float(s[rows] @ (largest + np.log(mass) - score))
+            z *= s[rows] / mass
+            z[own] -= s[rows]
+            total += z.sum(axis=1)
+            slopes += z @ block
+        return value, slopes, total
+
+    values, slopes, totals = zip(*X.fold(part), strict=True)
+    return sum(values), np.ascontiguousarray(np.sum(slopes, axis=0).T), np.sum(totals, axis=0)
 
 
 def _logistic_rows(X: Array, y: Array, s: Array, w: Array, b: float) -> tuple[float, Array, Array]:
     from .._jit.glm import logistic_rows
-    from .._jit.threads import over_rows
+    from .._threads import over_rows
 
     def part(first: int, last: int) -> tuple[float, float, Array]:
         slope = np.zeros(len(w))

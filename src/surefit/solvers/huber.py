@@ -29,11 +29,12 @@ problems" (1998).
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from .._namespace import array_namespace, clip, like, to_numpy, where
 from ..design import Design, as_design
@@ -45,10 +46,10 @@ __all__ = ["HuberPoint", "huber"]
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
-_DIRECT = 2000  # most columns for which K is formed
+_DIRECT = 4000  # most columns for which K is formed
 _SAMPLED = 6  # most iterations with K from a sample
 _SAMPLE_BYTES = 1 << 26  # of the sample
-_ROTATION = 1 << 31  # operations (n^2 p) up to which more columns than rows are rotated away
+_ROTATION = 1 << 30  # operations (n^2 p) up to which singular vectors are cheap
 
 
 class HuberPoint(NamedTuple):
@@ -101,14 +102,15 @@ def huber(
     """
     n, p = X.shape
     turned = _row_space(X, alpha) if n < p else None
-    if turned is not None:  # w = V u loses nothing: what is orthogonal to all rows is 0
-        V, small = turned
+    if turned is not None:  # what is orthogonal to all rows is 0: w = V u loses nothing
+        rotate, table = turned
         if start is not None:
-            start = start._replace(w=np.linalg.lstsq(V, start.w, rcond=None)[0])
+            start = start._replace(w=np.linalg.lstsq(table, to_numpy(X.dot(start.w)), rcond=None)[0])
+        small = as_design(X.vector(table))
         for it in huber(
             small, y, s, epsilon, alpha, start, fit_intercept=fit_intercept, floor=floor
         ):
-            yield it._replace(x=it.x._replace(w=V @ it.x.w))
+            yield it._replace(x=it.x._replace(w=rotate(it.x.w)))
         return
     data = _Data(X, y, s, float(s.sum()), epsilon, alpha, fit_intercept, np.zeros(p), floor)
     state = None
@@ -152,18 +154,30 @@ def _from_inside(state: _Newton) -> Iterator[Iterate]:
             yield Iterate(state.point(), state.value, estimate)
 
 
-def _row_space(X: Design, alpha: float) -> tuple[Array, Design] | None:
-    """V and XV with at most n columns in place of p > n, orthonormal ones of V, or of XV without a penalty."""
+def _row_space(X: Design, alpha: float) -> tuple[Callable[[Array], Array], Array] | None:
+    """u -> Vu and the matrix XV, with at most n columns; those of V, or of XV without a penalty, orthonormal."""
     n, p = X.shape
-    if not hasattr(X, "X") or n * n * p > _ROTATION:
+    table = getattr(X, "X", None)
+    if table is None or n > _DIRECT:
         return None
-    blocks = [b.toarray() if hasattr(b, "toarray") else to_numpy(b) for _, b in X.blocks()]
-    U, d, Vt = np.linalg.svd(np.concatenate(blocks), full_matrices=False)
-    kept = d > d[0] * p * _EPS
-    kept[0] = True
-    if alpha == 0.0:
-        return Vt[kept].T / d[kept], as_design(X.vector(U[:, kept]))
-    return Vt[kept].T, as_design(X.vector(U[:, kept] * d[kept]))
+    if n * n * p <= _ROTATION:
+        blocks = [b.toarray() if hasattr(b, "toarray") else to_numpy(b) for _, b in X.blocks()]
+        U, d, Vt = np.linalg.svd(np.concatenate(blocks), full_matrices=False)
+        kept = d > d[0] * p * _EPS
+        kept[0] = True
+        U, d, Vt = U[:, kept], d[kept], Vt[kept]
+        if alpha == 0.0:
+            return (lambda u: Vt.T @ (u / d)), U
+        return (lambda u: Vt.T @ u), U * d
+    products = table @ table.T
+    products = products.toarray() if hasattr(products, "toarray") else to_numpy(products)
+    try:
+        L = np.linalg.cholesky(np.asarray(products, dtype=np.float64))
+    except np.linalg.LinAlgError:
+        return None
+    if np.diag(L).min() < 1e-4 * np.diag(L).max():
+        return None
+    return (lambda u: X.tdot(X.vector(solve_triangular(L, u, lower=True, trans="T")))), L  # V = X'L^-T
 
 
 # ------------------------------------------------------------------------ pieces in one dimension
@@ -363,6 +377,7 @@ class _Newton:
         model, push = _Model(q, o, C, Q), q + self.sigma * o  # push: -sigma / 2 times the gradient
         self.low = data.floor
         if self.matrix is None:
+            self.low = 0.3 * self.sigma  # no matrix, no way out of a corner: approach it slowly
             self.step = _conjugate_gradients(data, near, self.r, self.sigma, push)
         else:
             K = self.matrix.at(inner)

@@ -33,6 +33,7 @@ from ..._namespace import to_numpy
 from ...inference.information import Root, factor, meat
 from ...inference.summary import Noise
 from ..huber import HuberRegressor
+from ..tukey import TukeyRegressor
 from .core import Array, Estimates, Sample, collinearity, describe, sandwich_weights, too_many
 from .gaussian import shrinkage
 
@@ -55,6 +56,24 @@ def _huber(model: HuberRegressor, sample: Sample) -> Estimates:
         lambda u: (np.abs(u) <= epsilon).astype(np.float64),
         float(model.scale_),
         float(model.alpha),
+    )
+
+
+@describe.register
+def _tukey(model: TukeyRegressor, sample: Sample) -> Estimates:
+    square, scale = float(model.delta) ** 2, float(model.scale_)
+
+    def part(u: Array) -> Array:
+        return np.maximum(1.0 - u * u / square, 0.0)
+
+    return m_estimate(
+        model,
+        sample,
+        lambda u: u * part(u) ** 2,
+        lambda u: part(u) * (part(u) - 4.0 * u * u / square),
+        scale,
+        float(model.alpha) / scale if scale > 0 else 0.0,  # its loss is not divided by the scale
+        convex=False,
     )
 
 
