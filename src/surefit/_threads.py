@@ -3,8 +3,8 @@
 A matrix library splits each product over its own threads, which pays for large products only; blocks of rows
 that fit into a cache are small. So the rows are split instead, and each stretch is worked on with one thread
 of the matrix library. How many stretches: as many as that library was allowed threads, so that limits set by
-threadpoolctl or the usual environment variables hold here too. Fits that already run side by side do not split
-again.
+threadpoolctl or the usual environment variables hold here too. Fits that already run side by side do not
+split again.
 """
 
 from __future__ import annotations

@@ -273,6 +273,7 @@ def _centred_pass(
     p, center = design.shape[1], np.zeros(design.shape[1])
     if fit_intercept and design.centres_first:
         center = to_numpy(next(block for _, block in design.blocks()).mean(axis=0))
+    unit = bool((s == 1.0).all())
 
     def part(blocks: Iterator[tuple[slice, Any]]) -> tuple[Array, Array, Array]:
         total: Any = 0.0
@@ -281,7 +282,7 @@ def _centred_pass(
         for rows, block in blocks:
             if design.centres_first:
                 block = block - like(center, block) if fit_intercept else block
-                norms2 = norms2 + _weighted_squares(block, s[rows])
+                norms2 = norms2 + _weighted_squares(block, None if unit else s[rows])
             else:
                 norms2 = norms2 + block.multiply(block).T @ s[rows]
             weighted = s[rows, None] * (Y[rows] - block @ like(w, Y))
@@ -304,9 +305,10 @@ def _centred_pass(
 
 
 def _weighted_squares(block: Any, s: Any) -> Any:
-    """sum_i s_i x_ij^2 for each column."""
-    if isinstance(block, np.ndarray):
-        return np.einsum("ij,ij,i->j", block, block, s)
+    """sum_i s_i x_ij^2 for each column; s_i = 1 without s."""
+    if s is None:
+        numpy = isinstance(block, np.ndarray)
+        return np.einsum("ij,ij->j", block, block) if numpy else (block * block).sum(axis=0)
     return s @ (block * block)
 
 
