@@ -128,14 +128,17 @@ class Logistic(Problem):
         share = float(np.mean(y > 0)) if intercept else 0.5
         self.scale = C * len(y) * float(_entropy(np.array([share]))[0])
 
+    def _point(self, point: tuple[Any, ...]) -> tuple[Array, float]:
+        return _flat(point if self.intercept else point[:1])
+
     def primal(self, *point: Any) -> Array:
-        w, b = _flat(point)
+        w, b = self._point(point)
         loss = float(np.sum(np.logaddexp(0.0, -self.y * (self.X @ w + b))))
         penalty = float(np.abs(w).sum()) if self.l1 else 0.5 * float(w @ w)
         return np.array([self.C * loss + penalty])
 
     def dual(self, *point: Any) -> Array:
-        w, b = _flat(point)
+        w, b = self._point(point)
         a = _sigmoid(-self.y * (self.X @ w + b))
         if self.intercept:
             up, down = float(a[self.y > 0].sum()), float(a[self.y < 0].sum())

@@ -18,7 +18,9 @@ candidate can only weaken the bound:
 * norm constraint X'(s theta) in the dual ball: scaling by :meth:`Penalty.feasible_scale`;
 * no penalty, X'(s theta) = 0: one Newton correction in the span of the columns, feasible once no
   prediction moves beyond the domain of l*; otherwise only the least value that the losses can take
-  bounds the objective from below, and the gap is undecided unless that suffices.
+  bounds the objective from below, and the gap is undecided unless that suffices;
+* the same for a pinball loss, which has no curvature: a projection that lets the coordinates strictly inside
+  the box of l* take up what is missing, then scaling towards 0 until the others are in the box too.
 
 ``Gap.floor`` estimates what rounding alone can do to the difference; a gap is never below ``-floor``.
 This module imports no solver (an import contract keeps it so).
@@ -44,16 +46,17 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._namespace import array_namespace, scale_rows, to_numpy, where
+from ._namespace import array_namespace, clip, scale_rows, to_numpy, where
 from .certificate import Claim, Kind
 from .design import Design, as_design
-from .losses import Loss, MarginLoss, Softmax, Squared
+from .losses import Absolute, Loss, MarginLoss, Quantile, Softmax, Squared
 from .offsets import best_offset, null_value
 from .penalties import ElasticNet, NoPenalty, Penalty
 
@@ -132,8 +135,10 @@ def duality_gap(
     if isinstance(loss, Squared):  # errors y - z below the rounding of y and z are none
         stored += 64.0 * _EPS**2 * float(s @ (abs(y) + abs(z)) ** 2)
     best = replace(_trivial(primal, loss, z, y, s), floor=stored)
+    unpenalised = isinstance(penalty, NoPenalty) and not penalty.positive
+    norms = design.column_norms(s) if unpenalised else np.zeros(0)
     for candidate in _candidates(loss, z, y, s, free, witness):
-        theta = _repair(candidate, design, mean, y, z, s, loss, penalty, free)
+        theta = _repair(candidate, design, mean, y, z, s, loss, norms, free, unpenalised)
         v = _adjoint(theta, design, mean, s, free, intercept_scaling)
         if float(abs(theta).max()) <= 1e-10 * float(
             abs(candidate).max()
@@ -141,10 +146,9 @@ def duality_gap(
             best = replace(best, trivial=False)
         for t in _scales(penalty, v, params):
             conjugates = where(s > 0, loss.conjugate(t * theta, y), 0.0)
-            unpenalised = isinstance(penalty, NoPenalty) and not penalty.positive
             dual_penalty = 0.0 if unpenalised else penalty.conjugate(t * v)
             dual = -float(s @ conjugates) - dual_penalty
-            if not math.isfinite(dual) or (unpenalised and not _is_rounding(v, theta, design, s)):
+            if not math.isfinite(dual) or (unpenalised and not _is_rounding(v, theta, norms, s)):
                 continue
             if dual <= best.dual:  # feasible, and no better than what was known
                 best = replace(best, trivial=False)
@@ -154,6 +158,8 @@ def duality_gap(
             leak = float(np.abs(v * params).sum()) if unpenalised else 0.0
             floor = 4.0 * _EPS * (8.0 + math.log2(n)) * mass + leak + stored
             best = Gap(primal, dual, primal - dual, floor, t * theta)
+        if not best.trivial and best.gap <= best.floor:  # a witness that leaves nothing to improve
+            break
     return best
 
 
@@ -262,15 +268,14 @@ def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: floa
 
 def _candidates(
     loss: Loss, z: Array, y: Array, s: Array, free: bool, witness: Array | None
-) -> list[Array]:
-    offset = best_offset(loss, z, y, s) if free else 0.0
-    found = [loss.grad(z + offset, y)]
+) -> Iterator[Array]:
     if witness is not None:
         with contextlib.suppress(TypeError, ValueError):  # not numbers: no witness
             given = np.asarray(to_numpy(witness), dtype=np.float64)
             if given.shape == tuple(z.shape) and bool((np.abs(given) < 1e100).all()):
-                found.append(array_namespace(z).asarray(given, device=z.device))
-    return found
+                yield array_namespace(z).asarray(given, device=z.device)
+    offset = best_offset(loss, z, y, s) if free else 0.0
+    yield loss.grad(z + offset, y)
 
 
 def _repair(
@@ -281,16 +286,43 @@ def _repair(
     z: Array,
     s: Array,
     loss: Loss,
-    penalty: Penalty,
+    norms: Array,
     free: bool,
+    unpenalised: bool,
 ) -> Array:
     """A dual point near ``theta`` that meets the equality constraints."""
+    if isinstance(loss, (Absolute, Quantile)):
+        theta = clip(theta, -loss.up, loss.down)
     if free:
         theta = loss.balance(theta, y, s)
-    if isinstance(penalty, NoPenalty) and not penalty.positive:
+    if unpenalised and isinstance(loss, (Absolute, Quantile)):
+        return _project(theta, design, mean, s, loss, norms, free)
+    if unpenalised:
         for _ in range(2):  # the second pass removes the rounding of the first
-            theta = theta - _newton_correction(theta, design, mean, y, z, s, loss, free)
+            h = loss.hess(z, y)
+            theta = theta - _newton_correction(theta, design, mean, h, s, loss, free)
     return theta
+
+
+def _project(
+    theta: Array,
+    design: Design,
+    mean: Array,
+    s: Array,
+    loss: Absolute | Quantile,
+    norms: Array,
+    free: bool,
+) -> Array:
+    """X'(s theta) = 0 by moving the coordinates inside the box, or else all of them; then into the box."""
+    for inside in (True, True, False, False):  # each second pass removes the rounding of the first
+        v = _adjoint(theta, design, mean, s, free, None)
+        if _is_rounding(v, theta, norms, s):
+            break
+        room = clip(where(theta > 0, loss.down - theta, theta + loss.up), 0.0, None)
+        h = room if inside else 0.0 * room + 1.0
+        theta = theta - _newton_correction(theta, design, mean, h, s, loss, free)
+    ends = where(theta > 0, theta / loss.down, -theta / loss.up)
+    return theta / max(1.0, float(where(s > 0, ends, 0.0).max()))
 
 
 def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
@@ -310,10 +342,10 @@ def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
     return scales
 
 
-def _is_rounding(v: Array, theta: Array, design: Design, s: Array) -> bool:
+def _is_rounding(v: Array, theta: Array, norms: Array, s: Array) -> bool:
     """Whether X'(s theta) vanishes as far as rounding lets it: |v_j| <= 1e-11 ||x_j|| ||theta||."""
     size = math.sqrt(float(s @ (theta**2).reshape(len(s), -1).sum(axis=1)))
-    limit = 1e-11 * size * design.column_norms(s)
+    limit = 1e-11 * size * norms
     return bool((np.abs(v).reshape(len(limit), -1).max(axis=1) <= limit).all())
 
 
@@ -333,10 +365,9 @@ def _adjoint(
 
 
 def _newton_correction(
-    theta: Array, design: Design, mean: Array, y: Array, z: Array, s: Array, loss: Loss, free: bool
+    theta: Array, design: Design, mean: Array, h: Array, s: Array, loss: Loss, free: bool
 ) -> Array:
-    """The change h (X d) of theta, d a Newton step, after which X'(s theta) = 0."""
-    h = loss.hess(z, y)
+    """The change h (X d) of theta, d a Newton step for the curvature h, after which X'(s theta) = 0."""
     st = scale_rows(s, theta)
     if isinstance(loss, Softmax):
         return _newton_correction_softmax(st, design, h, s, free)

@@ -544,6 +544,11 @@ def test_a_constant_column_takes_the_intercept_with_it():
     close(s.std_error[1:3], plain.std_error[1:], 1e-9)
     without = LinearRegression(fit_intercept=False).fit(X, y).summary(X, y)
     assert np.isfinite(without.std_error).all()
+    weights = np.random.default_rng(0).uniform(0.1, 1.0, 50)
+    for value in (0.1, 1e5 / 3, -1e-9 / 7):  # what weighted means leave of it is rounding
+        X[:, 2] = value
+        s = LinearRegression().fit(X, y, weights).summary(X, y, weights)
+        assert np.isnan(s.std_error).tolist() == [True, False, False, True]
 
 
 def test_fewer_rows_than_parameters():
