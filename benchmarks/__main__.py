@@ -37,11 +37,21 @@ class Options:
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="toy sizes; writes to benchmarks/results/local only")
-    parser.add_argument("--threads", type=int, default=machine.cores(), help="in every pool; all cores by default")
-    parser.add_argument("--gigabytes", type=float, default=20.0, help="size of the file of out_of_core")
-    parser.add_argument("--folder", type=Path, help="where out_of_core puts its file; a temporary folder by default")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; all by default"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="toy sizes; writes to benchmarks/results/local only"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=machine.cores(), help="in every pool; all cores by default"
+    )
+    parser.add_argument(
+        "--gigabytes", type=float, default=20.0, help="size of the file of out_of_core"
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="where out_of_core puts its file; a temporary folder by default"
+    )
     parser.add_argument("--report", action="store_true", help="only write docs/benchmarks.md again")
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     parsed = parser.parse_args(argv)
@@ -84,7 +94,9 @@ def main() -> int:
     for name in [] if asked.report else names:
         print(f"{name} ...", flush=True)
         command = [sys.executable, "-m", "benchmarks", "--in-process", name, *_flags(asked)]
-        done = subprocess.run(command, cwd=report.ROOT, env=machine.environment(asked.threads), check=False)
+        done = subprocess.run(
+            command, cwd=report.ROOT, env=machine.environment(asked.threads), check=False
+        )
         if done.returncode:
             failed.append(name)
     report.write(folder, docs, [*BENCHMARKS, "gpu"])

@@ -1,4 +1,4 @@
-"""The data of the benchmarks: public sets where their folder is there, made ones of the same kind otherwise."""
+"""The data of the benchmarks: public sets where their folder is there, made ones of their kind otherwise."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ def wide(n: int, p: int, support: int, rng: np.random.Generator) -> tuple[Any, A
     return X, y - y.mean()
 
 
-def text_like(n: int, p: int, terms: int, rng: np.random.Generator) -> tuple[Any, NDArray[np.int64]]:
-    """tf-idf vectors as rcv1's: Zipf's columns, rows of unit length with about ``terms`` entries; labels 0/1."""
+def text_like(
+    n: int, p: int, terms: int, rng: np.random.Generator
+) -> tuple[Any, NDArray[np.int64]]:
+    """tf-idf vectors as rcv1's: Zipf's columns, unit rows with about ``terms`` entries; labels 0 or 1."""
     count = np.maximum(5, rng.lognormal(np.log(terms) - 0.15, 0.55, n).astype(np.int64))
     popular = 1.0 / (np.arange(p) + 20.0)
     columns = np.searchsorted(np.cumsum(popular / popular.sum()), rng.random(int(count.sum())))
@@ -62,7 +64,6 @@ def text_like(n: int, p: int, terms: int, rng: np.random.Generator) -> tuple[Any
 def public(name: str) -> tuple[Any, Any] | None:
     """A set from the folder of public data, or None where that is not there."""
     from sklearn.datasets import load_svmlight_file
-
     from tests.data import data_folder
 
     folder = data_folder()

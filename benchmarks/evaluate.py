@@ -1,15 +1,16 @@
 r"""The neutral evaluator: what a point is worth, in float64, by code that no contender shares.
 
-It sees the data and a contender's coefficients and intercepts, nothing else, and uses numpy alone. Each problem
-below writes its objective P once, and one *dual bound*: from any point it makes a dual vector, repairs it until
-it is feasible, and returns its value D, a number below the minimum of P whatever the point was. With D* the
-best bound over all contenders, the relative duality gap of a point is
+It sees the data and a contender's coefficients and intercepts, nothing else, and uses numpy alone. Each
+problem below writes its objective P once, and one *dual bound*: from any point it makes a dual vector,
+repairs it until it is feasible, and returns its value D, a number below the minimum of P whatever the point
+was. With D* the best bound over all contenders, the relative duality gap of a point is
 
     (P(point) - D*) / P(0),        P(0) the objective at w = 0 with the best intercept,
 
 so that no contender is judged by its own bound, and a loose bound of ours cannot hurt a peer. Problems are
-written as their solvers write them (scikit-learn's scaling); P(0) takes the scale out. ``primal`` and ``dual``
-return one number for each subproblem: one for a fit, a hundred for a path, whose gap is the largest.
+written as their solvers write them (scikit-learn's scaling); P(0) takes the scale out. ``primal`` and
+``dual`` return one number for each subproblem: one for a fit, a hundred for a path, whose gap is the
+largest.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ class LeastSquares(Problem):
 class LassoPath(Problem):
     r"""1/(2n) ||y - X w||^2 + alpha ||w||_1 for each alpha; with an intercept on request.
 
-    Dual: y't - n/2 t't with |X't| <= alpha (and 1't = 0), t the residuals scaled as well as the constraint lets.
+    Dual: y't - n/2 t't with |X't| <= alpha (and 1't = 0), t the residuals scaled as well as the constraint
+    lets.
     """
 
     def __init__(self, X: Any, y: Array, alphas: Any, *, intercept: bool = False) -> None:
@@ -119,11 +121,11 @@ class LassoPath(Problem):
 class Logistic(Problem):
     r"""C \sum_i log(1 + exp(-y_i z_i)) + 1/2 ||w||^2 (or ||w||_1), y in {-1, 1}, z = Xw + b.
 
-    Dual: the entropies of a_i = sigma(-y_i z_i) times C, less 1/2 ||X'(C a y)||^2 (or with |X'(C a y)| <= 1). The
-    free intercept asks for \sum a_i y_i = 0: the heavier class is shrunk.
+    Dual: the entropies of a_i = sigma(-y_i z_i) times C, less 1/2 ||X'(C a y)||^2 (or with |X'(C a y)| <=
+    1). The free intercept asks for \sum a_i y_i = 0: the heavier class is shrunk.
     """
 
-    def __init__(self, X: Any, y: Array, C: float, *, l1: bool = False, intercept: bool = True):
+    def __init__(self, X: Any, y: Any, C: float, *, l1: bool = False, intercept: bool = True):
         self.X, self.y, self.C, self.l1, self.intercept = X, y, C, l1, intercept
         share = float(np.mean(y > 0)) if intercept else 0.5
         self.scale = C * len(y) * float(_entropy(np.array([share]))[0])
@@ -153,9 +155,9 @@ class Logistic(Problem):
 class Softmax(Problem):
     r"""C \sum_i (log \sum_k exp z_ik - z_{i y_i}) + 1/2 ||W||^2, z = X W' + b, y in 0..K-1.
 
-    Dual: C \sum_i entropy(p_i) - 1/2 ||X'(C (p - onehot))||^2 over distributions p_i with \sum_i p_i = the class
-    counts (the free intercepts). The softmax of the point is shifted to these sums and mixed with the class
-    frequencies until no entry is negative.
+    Dual: C \sum_i entropy(p_i) - 1/2 ||X'(C (p - onehot))||^2 over distributions p_i with \sum_i p_i = the
+    class counts (the free intercepts). The softmax of the point is shifted to these sums and mixed with the
+    class frequencies until no entry is negative.
     """
 
     def __init__(self, X: Any, y: Any, C: float) -> None:
@@ -192,10 +194,10 @@ class Softmax(Problem):
 class Huber(Problem):
     r"""\sum_i (s + s H((y_i - x_i'w - b)/s)) + alpha ||w||^2, minimised over the scale s > 0 too.
 
-    H(e) = e^2 for |e| <= epsilon, 2 epsilon |e| - epsilon^2 beyond (scikit-learn's HuberRegressor). The scale of a
-    point is the best one for its residuals. Dual: y'u - ||X'u||^2/(4 alpha) with |u| <= 2 epsilon, 1'u = 0 and
-    \sum u_i^2 <= 4n, the last from the scale; u = H' of the residuals, moved on the inliers until X'u = 2 alpha w,
-    then shrunk into the box.
+    H(e) = e^2 for |e| <= epsilon, 2 epsilon |e| - epsilon^2 beyond (scikit-learn's HuberRegressor). The
+    scale of a point is the best one for its residuals. Dual: y'u - ||X'u||^2/(4 alpha) with |u| <= 2
+    epsilon, 1'u = 0 and \sum u_i^2 <= 4n, the last from the scale; u = H' of the residuals, moved on the
+    inliers until X'u = 2 alpha w, then shrunk into the box.
     """
 
     def __init__(self, X: Any, y: Array, epsilon: float, alpha: float) -> None:
@@ -247,8 +249,8 @@ class Huber(Problem):
 class Quantile(Problem):
     r"""1/n \sum_i max(q e_i, (q-1) e_i), e = y - Xw - b, without a penalty.
 
-    Dual: y'a/n with q-1 <= a <= q, X'a = 0, 1'a = 0. At a vertex p + 1 residuals are zero: their a follow from
-    the equations, the others from the signs; then a is shrunk into the box.
+    Dual: y'a/n with q-1 <= a <= q, X'a = 0, 1'a = 0. At a vertex p + 1 residuals are zero: their a follow
+    from the equations, the others from the signs; then a is shrunk into the box.
     """
 
     def __init__(self, X: Any, y: Array, q: float) -> None:

@@ -13,9 +13,10 @@ from .report import ROOT, table
 
 TITLE = "First call in a new process"
 TEXT = """
-Each estimator is fitted in a new Python process, first with an empty cache of numba, then twice with the cache that this left.
-*compiled* counts numba's own compilation events; the goal with a warm cache is none. *first* and *second* are the seconds of the
-first and second `fit` in that process, on small data, imports included in the first.
+Each estimator is fitted in a new Python process, first with an empty cache of numba, then twice with the
+cache that this left. *compiled* counts numba's own compilation events; the goal with a warm cache is none.
+*first* and *second* are the seconds of the first and second `fit` in that process, on small data, imports
+included in the first.
 """
 FITS = {
     "LinearRegression": "LinearRegression().fit(X, y)",
@@ -77,7 +78,9 @@ def fit(name: str, cache: str) -> Any:
     """Two fits in a new process: kernels compiled, seconds; None while the class is not there."""
     command = [sys.executable, "-c", CHILD, name.split(",")[0], FITS[name]]
     environment = os.environ | {"NUMBA_CACHE_DIR": cache}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"{name}: {done.stderr[-500:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -91,5 +94,12 @@ def page(results: dict[str, Any]) -> str:
             name, str(cold["compiled"]), f"{warm['compiled']}, {again['compiled']}", f"{cold['first']:.1f}",
             f"{warm['first']:.2f}", f"{warm['second']:.4f}",
         ])  # fmt: skip
-    heads = ["fit", "compiled, cold", "compiled, warm twice", "first s, cold", "first s, warm", "second s, warm"]
+    heads = [
+        "fit",
+        "compiled, cold",
+        "compiled, warm twice",
+        "first s, cold",
+        "first s, warm",
+        "second s, warm",
+    ]
     return "\n".join([f"## {TITLE}", "", TEXT.strip(), "", table(heads, lines), ""])

@@ -1,12 +1,12 @@
 """One GPU against scikit-learn on the cores beside it: ridge, logistic regression, Lasso.
 
-    PYTHONPATH=src python -m benchmarks.gpu            # a CUDA machine; numpy, scipy, scikit-learn, torch, numba
-    PYTHONPATH=src python -m benchmarks.gpu --device cpu --quick        # the same logic, anywhere
+    PYTHONPATH=src python -m benchmarks.gpu            # a CUDA machine; numpy, scipy, scikit-learn, torch,
+    numba PYTHONPATH=src python -m benchmarks.gpu --device cpu --quick        # the same logic, anywhere
 
-The data are tensors on the device for us and numpy arrays in memory for scikit-learn, made before anything is timed. The
-race is that of the other benchmarks (:mod:`benchmarks.harness`), judged on the host. Beside it stand the ceilings
-of the device, measured by torch: matrix products in float64 and float32, and copying. Writes
-``benchmarks/results/gpu.json``; ``python -m benchmarks --report`` puts it on the page.
+The data are tensors on the device for us and numpy arrays in memory for scikit-learn, made before anything
+is timed. The race is that of the other benchmarks (:mod:`benchmarks.harness`), judged on the host. Beside
+it stand the ceilings of the device, measured by torch: matrix products in float64 and float32, and copying.
+Writes ``benchmarks/results/gpu.json``; ``python -m benchmarks --report`` puts it on the page.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,15 @@ from .report import ROOT, race_page, short, table
 
 TITLE = "One GPU"
 TEXT = """
-torch tensors in float64 on the GPU into `Ridge`, `LogisticRegression` and `Lasso`, certificate included, against scikit-learn's best
-solver, layout and precision on the CPU cores of the same machine. Moving the data to the device is not timed.
+torch tensors in float64 on the GPU into `Ridge`, `LogisticRegression` and `Lasso`, certificate included,
+against scikit-learn's best solver, layout and precision on the CPU cores of the same machine. Moving the
+data to the device is not timed.
 """
 CEILINGS = """
-What the device can do, measured by torch beside the race, and how much of it a fit uses. *work counted* is the least the method
-needs: for ridge one Gram matrix (2np² operations) and one reading of X, for logistic regression these once a Newton step, for the
-Lasso one reading of X a sweep. Certificate, checks and fingerprint count as nothing here, though their time is in the seconds.
+What the device can do, measured by torch beside the race, and how much of it a fit uses. *work counted* is
+the least the method needs: for ridge one Gram matrix (2np² operations) and one reading of X, for logistic
+regression these once a Newton step, for the Lasso one reading of X a sweep. Certificate, checks and
+fingerprint count as nothing here, though their time is in the seconds.
 """
 WHY: dict[str, str] = {}
 SIZES = {"ridge": (2_000_000, 1_000), "logistic": (5_000_000, 100), "lasso": (300, 120_000)}
@@ -47,7 +50,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="toy sizes")
     parser.add_argument("--threads", type=int, default=machine.cores())
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="the JSON file; benchmarks/results/gpu.json by default")
+    parser.add_argument(
+        "--out", type=Path, help="the JSON file; benchmarks/results/gpu.json by default"
+    )
     asked = parser.parse_args()
     folder = ROOT / "benchmarks" / "results" / ("local" if asked.quick else "")
     out = asked.out or folder / "gpu.json"
@@ -75,7 +80,9 @@ def measure(names: list[str], device: str, quick: bool, pairs: int) -> dict[str,
     races, rows = [], []
     for name in names:
         n, p = (QUICK if quick else SIZES)[name]
-        found, row = {"ridge": _ridge, "logistic": _logistic, "lasso": _lasso}[name](n, p, device, pairs)
+        found, row = {"ridge": _ridge, "logistic": _logistic, "lasso": _lasso}[name](
+            n, p, device, pairs
+        )
         races.append(found)
         rows.append(_fractions(found, row, limits))
         _free()
@@ -86,10 +93,20 @@ def page(results: dict[str, Any]) -> str:
     limits = results["ceilings"]
     text = race_page(TITLE, TEXT, results, WHY, "gpu")
     rows = [
-        [row["work"], *map(short, (row["ours s"], row["passes"])), *map(_share, (row["of float64"], row["of copy"]))]
+        [
+            row["work"],
+            *map(short, (row["ours s"], row["passes"])),
+            *map(_share, (row["of float64"], row["of copy"])),
+        ]
         for row in results["work"]
     ]
-    heads = ["work", "ours s", "work counted, times", "of the float64 products", "of the copy bandwidth"]
+    heads = [
+        "work",
+        "ours s",
+        "work counted, times",
+        "of the float64 products",
+        "of the copy bandwidth",
+    ]
     measured = ", ".join(f"{name} {value:.3g}" for name, value in limits.items())
     return f"{text}\n{CEILINGS.strip()}\n\nMeasured: {measured}.\n\n{table(heads, rows)}\n"
 
@@ -101,8 +118,10 @@ def ceilings(device: str, size: int, count: int) -> dict[str, float]:
     found = {}
     for kind in (torch.float64, torch.float32):
         A = torch.randn(size, size, dtype=kind, device=device)
-        taken = _best(lambda A=A: A @ A, device)
-        found[f"{str(kind).removeprefix('torch.')} products, TFLOP/s"] = 2.0 * size**3 / taken / 1e12
+        taken = _best(partial(torch.mm, A, A), device)
+        found[f"{str(kind).removeprefix('torch.')} products, TFLOP/s"] = (
+            2.0 * size**3 / taken / 1e12
+        )
         del A
     source = torch.empty(count, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
@@ -115,12 +134,14 @@ def _best(action: Callable[[], Any], device: str, repeats: int = 8) -> float:
     times = []
     for _ in range(repeats + 2):  # the first two are the warm-up
         _synchronize(device)
-        taken, _ = seconds(lambda: (action(), _synchronize(device)))
+        taken, _ = seconds(lambda: _finished(action, device))
         times.append(taken)
     return min(times[2:])
 
 
-def _fractions(found: dict[str, Any], work: dict[str, float], limits: dict[str, float]) -> dict[str, Any]:
+def _fractions(
+    found: dict[str, Any], work: dict[str, float], limits: dict[str, float]
+) -> dict[str, Any]:
     times = [row["ours"] for row in found["peers"] if row.get("ours")]
     taken = float(np.median(times)) if times else float("nan")
     flops = limits["float64 products, TFLOP/s"] * 1e12
@@ -129,7 +150,10 @@ def _fractions(found: dict[str, Any], work: dict[str, float], limits: dict[str, 
         "ours s": taken,
         "passes": work["passes"],
         "of float64": work["passes"] * work["flops"] / taken / flops if work["flops"] else None,
-        "of copy": work["passes"] * work["bytes"] / taken / (limits["copy (read and write), GB/s"] * 1e9),
+        "of copy": work["passes"]
+        * work["bytes"]
+        / taken
+        / (limits["copy (read and write), GB/s"] * 1e9),
     }
 
 
@@ -149,12 +173,17 @@ def _ridge(n: int, p: int, device: str, pairs: int) -> tuple[dict[str, Any], dic
     single = host.astype(np.float32)
     variants = [
         Variant("cholesky, float64", _array_fit(sk.Ridge, host, y, solver="cholesky")),
-        Variant("cholesky, float32", _array_fit(sk.Ridge, single, y.astype(np.float32), solver="cholesky")),
+        Variant(
+            "cholesky, float32",
+            _array_fit(sk.Ridge, single, y.astype(np.float32), solver="cholesky"),
+        ),
         Variant("lsqr, float64", _array_fit(sk.Ridge, host, y, solver="lsqr"), decades(-2, -8)),
     ]
     title = f"ridge {n:,} x {p:,}".replace(",", " ")
     peers = [Contender("scikit-learn", variants, goal=20)]
-    found = race(title, LeastSquares(host, y, l2=1.0), Contender("surefit", ours), peers, pairs=pairs)
+    found = race(
+        title, LeastSquares(host, y, l2=1.0), Contender("surefit", ours), peers, pairs=pairs
+    )
     return found, {"passes": 1, "flops": 2.0 * n * p * p, "bytes": 8.0 * n * p}
 
 
@@ -202,12 +231,20 @@ def _lasso(n: int, p: int, device: str, pairs: int) -> tuple[dict[str, Any], dic
     alpha = 0.1 * float(np.max(np.abs(host.T @ (y - y.mean())))) / n
     last: dict[str, Any] = {}
     grid = decades(-2, -9)
-    ours = [Variant("default", _tensor_fit(Lasso, X, y, device, last, alpha=alpha, max_iter=10_000), grid)]
+    ours = [
+        Variant(
+            "default", _tensor_fit(Lasso, X, y, device, last, alpha=alpha, max_iter=10_000), grid
+        )
+    ]
     columns = np.asfortranarray(host)
     fixed: dict[str, Any] = {"alpha": alpha, "max_iter": 10_000}
     variants = [
         Variant("float64", _array_fit(sk.Lasso, columns, y, **fixed), grid),
-        Variant("float32", _array_fit(sk.Lasso, columns.astype(np.float32), y.astype(np.float32), **fixed), grid),
+        Variant(
+            "float32",
+            _array_fit(sk.Lasso, columns.astype(np.float32), y.astype(np.float32), **fixed),
+            grid,
+        ),
     ]
     title = f"Lasso {n:,} x {p:,}".replace(",", " ")
     peers = [Contender("scikit-learn", variants, goal=20)]
@@ -220,7 +257,7 @@ def _lasso(n: int, p: int, device: str, pairs: int) -> tuple[dict[str, Any], dic
 
 
 def _normal(n: int, p: int, device: str) -> tuple[Any, Any]:
-    """Standard normal columns with a common factor: a tensor on the device and the same numbers as an array."""
+    """Normal columns with a common factor: a tensor on the device, and the same numbers as an array."""
     import torch
 
     torch.manual_seed(0)
@@ -260,6 +297,11 @@ def _steps(last: dict[str, Any]) -> float:
 
 def _numpy(values: Any) -> Any:
     return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+
+
+def _finished(action: Callable[[], Any], device: str) -> None:
+    action()
+    _synchronize(device)
 
 
 def _synchronize(device: str) -> None:

@@ -1,10 +1,10 @@
 """The race: how long each contender needs to a relative duality gap of 1e-6.
 
 1. *Warm-up.* Each contender runs once, untimed: kernels are compiled or loaded, pages touched.
-2. *Search.* Each contender is restarted over its settings, loose to tight, and over its variants (solver, layout,
-   precision); the neutral evaluator judges every end point. The loosest setting of the fastest variant that
-   reaches the gap is what is timed. A contender whose next setting would take longer than ``cap`` seconds is
-   stopped there, and reported with the gap it got to.
+2. *Search.* Each contender is restarted over its settings, loose to tight, and over its variants (solver,
+   layout, precision); the neutral evaluator judges every end point. The loosest setting of the fastest
+   variant that reaches the gap is what is timed. A contender whose next setting would take longer than
+   ``cap`` seconds is stopped there, and reported with the gap it got to.
 3. *Timing.* Ours and the peer in turn, ABAB, at least five pairs (three where a run takes over a minute). The
    result is the median of the paired ratios with its bootstrap interval, and the worst pair.
 
@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,9 @@ __all__ = ["Contender", "Variant", "decades", "interval", "paired", "race", "sec
 
 TARGET = 1e-6
 LONG, SHORT = 60.0, 1.0  # seconds of a run above which three pairs do, below which eleven are taken
-WORTH_REPEATING = 30.0  # a longer first call of a lone setting is not repeated: compiling is little of it
+WORTH_REPEATING = (
+    30.0  # a longer first call of a lone setting is not repeated: compiling is little of it
+)
 EXTRA = 2.0  # seconds worth spending on a tighter setting, for the plot alone
 Point = tuple[Any, ...]
 
@@ -76,7 +79,12 @@ class Run:
     def record(self) -> dict[str, Any]:
         label = self.variant.describe(self.setting)
         gap = self.gap if math.isfinite(self.gap) else None
-        return {"setting": label, "variant": self.variant.label, "seconds": self.seconds, "gap": gap}
+        return {
+            "setting": label,
+            "variant": self.variant.label,
+            "seconds": self.seconds,
+            "gap": gap,
+        }
 
 
 @dataclass
@@ -170,7 +178,9 @@ def _search(search: Search, problem: Problem, best: Any) -> Any:
     cap = search.contender.cap
     for variant in search.contender.variants:
         runs: list[Run] = []
-        warm_up = min(2, len(variant.settings) - 1)  # the loosest setting may return before it compiles
+        warm_up = min(
+            2, len(variant.settings) - 1
+        )  # the loosest setting may return before it compiles
         best = _restart(runs, variant, warm_up, problem, best)
         search.first_call = max(runs[0].seconds, np.nan_to_num(search.first_call))
         if warm_up or runs[0].seconds < WORTH_REPEATING:
@@ -254,7 +264,7 @@ def _timed(
         count = min(3, pairs) if peer.seconds > LONG else pairs
         count = 2 * pairs + 1 if peer.seconds < SHORT else count
         print(f"    {title}: {count} pairs with {search.contender.name}", flush=True)
-        row |= paired(lambda: _again(ours), lambda r=peer: _again(r), count)
+        row |= paired(partial(_again, ours), partial(_again, peer), count)
     return record
 
 

@@ -14,8 +14,9 @@ from .report import race_page
 
 TITLE = "Huber regression"
 TEXT = """
-`HuberRegressor` with its defaults (epsilon = 1.35, alpha = 1e-4), the scale estimated with the coefficients. statsmodels' `RLM`
-minimises something else (its scale is the median deviation, outside the objective), so it has no place in this race.
+`HuberRegressor` with its defaults (epsilon = 1.35, alpha = 1e-4), the scale estimated with the
+coefficients. statsmodels' `RLM` minimises something else (its scale is the median deviation, outside the
+objective), so it has no place in this race.
 """
 WHY: dict[str, str] = {}
 

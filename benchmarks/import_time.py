@@ -24,14 +24,20 @@ def seconds(statement: str) -> float:
 
 def measure(options: Any) -> dict[str, Any]:
     times: dict[str, list[float]] = {name: [] for name in STATEMENTS}
-    for _ in range(3 if options.quick else 9):  # interleaved, so that a busy moment hits all of them
+    for _ in range(
+        3 if options.quick else 9
+    ):  # interleaved, so that a busy moment hits all of them
         for name, statement in STATEMENTS.items():
             times[name].append(seconds(statement))
     reference = times["import sklearn.linear_model"]
     rows = {}
     for name, measured in times.items():
         ratio = statistics.median(a / b for a, b in zip(measured, reference, strict=True))
-        rows[name] = {"seconds": statistics.median(measured), "ratio": ratio, "rounds": len(measured)}
+        rows[name] = {
+            "seconds": statistics.median(measured),
+            "ratio": ratio,
+            "rounds": len(measured),
+        }
     ratio = rows["import surefit"]["ratio"]
     goal = {
         "work": "import surefit",

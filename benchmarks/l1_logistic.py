@@ -15,9 +15,10 @@ from .report import race_page
 
 TITLE = "Logistic regression with an l1 penalty, sparse"
 TEXT = """
-`LogisticRegression(l1_ratio=1)` without an intercept (celer has none), C = 10 times the smallest that gives a nonzero model, and
-100 times. The data are vectors made like rcv1's (20 242 x 47 236, 0.15 % filled, rows of unit length); the 1 500 rows of the
-real rcv1 where the folder of public data is there. saga is stopped by `max_iter`, since its `tol` is not a gap.
+`LogisticRegression(l1_ratio=1)` without an intercept (celer has none), C = 10 times the smallest that gives
+a nonzero model, and 100 times. The data are vectors made like rcv1's (20 242 x 47 236, 0.15 % filled, rows
+of unit length); the 1 500 rows of the real rcv1 where the folder of public data is there. saga is stopped
+by `max_iter`, since its `tol` is not a gap.
 """
 WHY: dict[str, str] = {}
 FIXED: dict[str, Any] = {"fit_intercept": False, "max_iter": 10_000}
@@ -37,7 +38,9 @@ def measure(options: Any) -> dict[str, Any]:
             C = times * smallest
             fit = fitting(ours("LogisticRegression"), X, y, C=C, l1_ratio=1.0, **FIXED)
             mine = Contender("surefit", [Variant("default", fit, decades(-2, -9))])
-            title = f"{name} {X.shape[0]:,} x {X.shape[1]:,}, C {times} x least".replace(",", " ", 2)
+            title = f"{name} {X.shape[0]:,} x {X.shape[1]:,}, C {times} x least".replace(
+                ",", " ", 2
+            )
             problem = Logistic(X, sign, C, l1=True, intercept=False)
             races.append(race(title, problem, mine, _peers(X, y, C), pairs=options.pairs))
     return {"races": races}
@@ -52,16 +55,20 @@ def _peers(X: Any, y: Any, C: float) -> list[Contender]:
 
     model = sklearn.linear_model.LogisticRegression
     by_column = csc_matrix(X)
-    fixed = {"C": C, "l1_ratio": 1.0, "random_state": 0, "fit_intercept": False}
+    fixed: dict[str, Any] = {"C": C, "l1_ratio": 1.0, "random_state": 0, "fit_intercept": False}
     saga = fitting(model, X, y, knob="max_iter", solver="saga", tol=0.0, **fixed)
     liblinear = fitting(model, X, y, solver="liblinear", max_iter=10_000, **fixed)
     epochs = (3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
     found = [
         Contender("scikit-learn saga", [Variant("", saga, epochs, "epochs")], goal=5, cap=30.0),
-        Contender("scikit-learn liblinear", [Variant("", liblinear, decades(-1, -7))], goal=5, cap=30.0),
+        Contender(
+            "scikit-learn liblinear", [Variant("", liblinear, decades(-1, -7))], goal=5, cap=30.0
+        ),
     ]
     if celer := peer("celer"):
-        fit = fitting(celer.LogisticRegression, by_column, y, C=C, fit_intercept=False, max_iter=100)
+        fit = fitting(
+            celer.LogisticRegression, by_column, y, C=C, fit_intercept=False, max_iter=100
+        )
         found.append(Contender("celer", [Variant("", fit, decades(-2, -9))], goal=1.5))
     if skglm := peer("skglm"):
         found.append(Contender("skglm", [_skglm(skglm, by_column, y, C)]))

@@ -15,8 +15,9 @@ from .report import race_page
 
 TITLE = "Lasso paths"
 TEXT = """
-`lasso_path` over 100 penalties, without an intercept, judged by the *worst* gap along the path. Every contender gets columns in
-one piece (Fortran order, or compressed columns). scikit-learn is tried with and without a precomputed Gram matrix where n > p.
+`lasso_path` over 100 penalties, without an intercept, judged by the *worst* gap along the path. Every
+contender gets columns in one piece (Fortran order, or compressed columns). scikit-learn is tried with and
+without a precomputed Gram matrix where n > p.
 """
 WHY: dict[str, str] = {}
 

@@ -14,8 +14,8 @@ from .report import race_page
 
 TITLE = "Logistic regression"
 TEXT = """
-`LogisticRegression(C=1)`, free intercept. LIBLINEAR runs with `-R`, which leaves its intercept unpenalised; statsmodels has no
-penalty, which at this size moves the optimum by far less than the gap asked for.
+`LogisticRegression(C=1)`, free intercept. LIBLINEAR runs with `-R`, which leaves its intercept unpenalised;
+statsmodels has no penalty, which at this size moves the optimum by far less than the gap asked for.
 """
 WHY: dict[str, str] = {}
 C = 1.0
@@ -27,10 +27,16 @@ def measure(options: Any) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     X = correlated(n, p, rng)
     y = labels(X @ (rng.standard_normal(p) / np.sqrt(p)) - 0.5, rng)
-    mine = [Variant("default", fitting(ours("LogisticRegression"), X, y, **FIXED), decades(-2, -10))]
+    mine = [
+        Variant("default", fitting(ours("LogisticRegression"), X, y, **FIXED), decades(-2, -10))
+    ]
     title = f"logistic {n:,} x {p}".replace(",", " ")
     problem = Logistic(X, 2.0 * y - 1.0, C)
-    return {"races": [race(title, problem, Contender("surefit", mine), _peers(X, y), pairs=options.pairs)]}
+    return {
+        "races": [
+            race(title, problem, Contender("surefit", mine), _peers(X, y), pairs=options.pairs)
+        ]
+    }
 
 
 def page(results: dict[str, Any]) -> str:
@@ -40,7 +46,11 @@ def page(results: dict[str, Any]) -> str:
 def _peers(X: Any, y: Any) -> list[Contender]:
     import sklearn.linear_model
 
-    model, grid, single = sklearn.linear_model.LogisticRegression, decades(-2, -9), X.astype(np.float32)
+    model, grid, single = (
+        sklearn.linear_model.LogisticRegression,
+        decades(-2, -9),
+        X.astype(np.float32),
+    )
     goals = {"lbfgs": 5.0, "newton-cholesky": 2.0}
     found = []
     for solver, goal in goals.items():

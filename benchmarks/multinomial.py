@@ -25,10 +25,16 @@ def measure(options: Any) -> dict[str, Any]:
     X = correlated(n, p, rng)
     scores = X @ (rng.standard_normal((p, k)) / np.sqrt(p)) + rng.gumbel(size=(n, k))
     y = np.argmax(scores, axis=1)
-    mine = [Variant("default", fitting(ours("LogisticRegression"), X, y, **FIXED), decades(-2, -10))]
+    mine = [
+        Variant("default", fitting(ours("LogisticRegression"), X, y, **FIXED), decades(-2, -10))
+    ]
     title = f"softmax {n:,} x {p} x {k}".replace(",", " ")
     problem = Softmax(X, y, C)
-    return {"races": [race(title, problem, Contender("surefit", mine), _peers(X, y), pairs=options.pairs)]}
+    return {
+        "races": [
+            race(title, problem, Contender("surefit", mine), _peers(X, y), pairs=options.pairs)
+        ]
+    }
 
 
 def page(results: dict[str, Any]) -> str:
@@ -38,7 +44,11 @@ def page(results: dict[str, Any]) -> str:
 def _peers(X: Any, y: Any) -> list[Contender]:
     import sklearn.linear_model
 
-    model, grid, single = sklearn.linear_model.LogisticRegression, decades(-2, -9), X.astype(np.float32)
+    model, grid, single = (
+        sklearn.linear_model.LogisticRegression,
+        decades(-2, -9),
+        X.astype(np.float32),
+    )
     found = []
     for solver, goal in {"lbfgs": 5.0, "newton-cholesky": 2.0}.items():
         variants = [

@@ -14,8 +14,9 @@ from .report import race_page
 
 TITLE = "Least squares"
 TEXT = """
-`LinearRegression` with its defaults. No tolerance to choose: each method ends where it ends. The peers are tried in both
-precisions (float32 data too, as long as the gap on the float64 data is reached) and both memory layouts.
+`LinearRegression` with its defaults. No tolerance to choose: each method ends where it ends. The peers are
+tried in both precisions (float32 data too, as long as the gap on the float64 data is reached) and both
+memory layouts.
 """
 WHY: dict[str, str] = {}
 

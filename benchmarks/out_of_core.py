@@ -1,8 +1,9 @@
 """Ridge regression on a file larger than memory should be, at the speed at which the file can be read.
 
-Three things run in turn, each in a new process with the file dropped from the page cache: a plain sequential read,
-our `Ridge` on `RowBlocks`, and scikit-learn-intelex's `IncrementalRidge` fed block by block. A fit makes several
-passes, so while it runs a thread keeps dropping the file from the cache: no pass is served from memory.
+Three things run in turn, each in a new process with the file dropped from the page cache: a plain
+sequential read, our `Ridge` on `RowBlocks`, and scikit-learn-intelex's `IncrementalRidge` fed block by
+block. A fit makes several passes, so while it runs a thread keeps dropping the file from the cache: no pass
+is served from memory.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from .report import ROOT, table
 
 TITLE = "Out of core"
 TEXT = """
-`Ridge` on one `.npy` file of {gigabytes:.3g} GB ({n} x {p}, float64) through `surefit.design.RowBlocks`, the target in memory, against a plain
-sequential read of the file (32 MiB at a time, nothing done with it). Each run is a new process with the file dropped
-from the page cache, and kept out of it while the fit makes its passes, the certificate's among them. *speed* is
-passes × size / time; *memory* is the most the process held (maximum resident set, interpreter and libraries
-included). Medians of {rounds} rounds in turn.
+`Ridge` on one `.npy` file of {gigabytes:.3g} GB ({n} x {p}, float64) through `surefit.design.RowBlocks`,
+the target in memory, against a plain sequential read of the file (32 MiB at a time, nothing done with it).
+Each run is a new process with the file dropped from the page cache, and kept out of it while the fit makes
+its passes, the certificate's among them. *speed* is passes × size / time; *memory* is the most the process
+held (maximum resident set, interpreter and libraries included). Medians of {rounds} rounds in turn.
 """
 WHY = "not yet understood."
 COLUMNS, CHUNK, ROUNDS = 250, 1 << 25, 3
@@ -60,7 +61,7 @@ def measure(options: Any) -> dict[str, Any]:
 def page(results: dict[str, Any]) -> str:
     lines = []
     for kind, row in results["rows"].items():
-        speed, low, high = row["of the read"], *row["interval"]
+        speed, (low, high) = row["of the read"], row["interval"]
         lines.append([
             kind, f"{row['seconds']:.1f}", f"{row['passes']:.0f}", f"{row['MB/s']:.0f}",
             f"{speed:.2f} [{low:.2f}, {high:.2f}]", f"{row['peak MB']:.0f}", row["note"],
@@ -105,7 +106,9 @@ def _child(kind: str, folder: str) -> Any:
 
 def _median(kind: str, found: list[Any], reads: list[Any]) -> dict[str, Any]:
     relative = [a["MB/s"] / b["MB/s"] for a, b in zip(found, reads, strict=True)]
-    row = {key: statistics.median(run[key] for run in found) for key in ("seconds", "passes", "MB/s")}
+    row = {
+        key: statistics.median(run[key] for run in found) for key in ("seconds", "passes", "MB/s")
+    }
     row |= {"peak MB": max(run["peak MB"] for run in found), "note": found[-1]["note"]}
     return row | {"of the read": statistics.median(relative), "interval": list(interval(relative))}
 
@@ -158,7 +161,13 @@ def run(kind: str, folder: Path) -> dict[str, Any]:
         done.set()
         dropper.join()
     speed = passes * path.stat().st_size / taken / 1e6
-    return {"seconds": taken, "passes": passes, "MB/s": speed, "peak MB": peak_memory(), "note": note}
+    return {
+        "seconds": taken,
+        "passes": passes,
+        "MB/s": speed,
+        "peak MB": peak_memory(),
+        "note": note,
+    }
 
 
 def _read(folder: Path) -> Any:
@@ -178,7 +187,9 @@ def _surefit(folder: Path) -> Any:
     from surefit.linear_model import Ridge
 
     X, y = RowBlocks(folder / "X.npy"), np.load(folder / "y.npy")
-    Ridge().fit(np.eye(3), np.ones(3))  # what is loaded late is loaded now
+    small = folder / "small.npy"
+    np.save(small, np.random.default_rng(0).standard_normal((2_000, COLUMNS)))
+    Ridge().fit(RowBlocks(small), y[:2_000])  # what is loaded late is loaded now
 
     def action() -> tuple[int, str]:
         model = Ridge().fit(X, y)

@@ -64,7 +64,9 @@ def draw(races: Sequence[Mapping[str, Any]], path: Path) -> None:
             return
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
-        shorter = re.sub(r"(\d\.\d\d)\d+(?!\d*</text>)", r"\1", text.getvalue())  # but not in labels
+        shorter = re.sub(
+            r"(\d\.\d\d)\d+(?!\d*</text>)", r"\1", text.getvalue()
+        )  # but not in labels
         path.write_text(re.sub(r"\s*\n\s*", "\n", shorter), encoding="utf8")
 
 

@@ -1,4 +1,4 @@
-"""Quantile regression: the median of 100 000 x 20 against the linear programs, and 1 000 000 x 20 in memory."""
+"""Quantile regression: the median of 100 000 x 20 against linear programs, and 1 000 000 x 20 in memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from .report import ROOT, race_goals, race_page, table
 
 TITLE = "Quantile regression"
 TEXT = """
-`QuantileRegressor(quantile=0.5, alpha=0)` with an intercept, noise with heavy tails (Student, 2 degrees of freedom).
-scikit-learn hands a linear program to HiGHS, here with a limit of {cap:.0f} s, once; a run that the limit ends returns nothing,
-and gives a lower bound on the ratio. statsmodels reweights least squares, and stops at a floor.
+`QuantileRegressor(quantile=0.5, alpha=0)` with an intercept, noise with heavy tails (Student, 2 degrees of
+freedom). scikit-learn hands a linear program to HiGHS, here with a limit of {cap:.0f} s, once; a run that
+the limit ends returns nothing, and gives a lower bound on the ratio. statsmodels reweights least squares,
+and stops at a floor.
 """
 WHY: dict[str, str] = {}
 CAP = 120.0
@@ -39,7 +40,9 @@ def measure(options: Any) -> dict[str, Any]:
         title = f"median {n:,} x {p}".replace(",", " ")
         goal = None if n == 5_000 else 300.0
         peers = _peers(X, y, goal, 5.0 if options.quick else CAP)
-        races.append(race(title, Quantile(X, y, 0.5), Contender("surefit", mine), peers, pairs=options.pairs))
+        races.append(
+            race(title, Quantile(X, y, 0.5), Contender("surefit", mine), peers, pairs=options.pairs)
+        )
     size = (20_000, 5) if options.quick else (1_000_000, 20)
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.quantile", *map(str, size)],
@@ -47,7 +50,7 @@ def measure(options: Any) -> dict[str, Any]:
     )  # fmt: skip
     large = json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr[-300:]}
     results = {"races": races, "large": large}
-    return results | {"goals": race_goals(results) + [_goal(large, size)]}
+    return results | {"goals": [*race_goals(results), _goal(large, size)]}
 
 
 def page(results: dict[str, Any]) -> str:
@@ -57,7 +60,13 @@ def page(results: dict[str, Any]) -> str:
         return text + f"\nThe large problem failed: {large['error']}\n"
     row = [f"{large['n']} x {large['p']}", f"{large['seconds']:.1f}", f"{large['gap']:.0e}"]
     row += [f"{large['data MB']:.0f}", f"{large['peak MB']:.0f}"]
-    heads = ["ours alone, in a new process", "seconds", "gap", "X and y, MB", "most memory (RSS), MB"]
+    heads = [
+        "ours alone, in a new process",
+        "seconds",
+        "gap",
+        "X and y, MB",
+        "most memory (RSS), MB",
+    ]
     return text + "\n" + table(heads, [row]) + "\n"
 
 
@@ -98,13 +107,17 @@ def _peers(X: Any, y: Any, goal: float | None, cap: float) -> list[Contender]:
             params = statsmodels.QuantReg(y, A).fit(q=0.5, p_tol=tol, max_iter=5_000).params
             return params[1:], params[0]
 
-        found.append(Contender("statsmodels", [Variant("", irls, decades(-2, -8), "p_tol")], cap=30.0))
+        found.append(
+            Contender("statsmodels", [Variant("", irls, decades(-2, -8), "p_tol")], cap=30.0)
+        )
     return found
 
 
 def _goal(large: dict[str, Any], size: tuple[int, int]) -> dict[str, str]:
     fine = large.get("gap", 1.0) is not None and large.get("gap", 1.0) <= 1e-6
-    measured = "failed" if "error" in large else f"{large['seconds']:.1f} s, {large['peak MB']:.0f} MB"
+    measured = (
+        "failed" if "error" in large else f"{large['seconds']:.1f} s, {large['peak MB']:.0f} MB"
+    )
     return {
         "work": f"median {size[0]:,} x {size[1]}".replace(",", " "),
         "goal": "finishes in memory",

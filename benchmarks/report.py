@@ -15,22 +15,26 @@ ROOT = Path(__file__).resolve().parent.parent
 INTRO = """\
 # Benchmarks
 
-`make bench` measures everything on this page again, with the peers installed beside surefit, and writes it (about
-{minutes:.0f} minutes when it was last run); `python -m benchmarks NAME` measures one section, `--quick` a toy size of
-it that leaves this page alone. The figures are in `benchmarks/results/NAME.json`.
+`make bench` measures everything on this page again, with the peers installed beside surefit, and writes it
+(about {minutes:.0f} minutes when it was last run); `python -m benchmarks NAME` measures one section,
+`--quick` a toy size of it that leaves this page alone. The figures are in `benchmarks/results/NAME.json`.
 
 ## How to read it
 
-* **Time to a relative duality gap of 1e-6.** The objective is written once. A neutral evaluator (`benchmarks/evaluate.py`:
-  numpy, float64, nothing of surefit) sees a contender's coefficients alone and computes (P − D\\*) / P(0), where D\\* is the
-  best dual value that the point of *any* contender gave and P(0) the objective at w = 0 with the best intercept.
-* **Peers get their best.** Every peer is restarted over a grid of its own tolerances, and over the solvers, memory layouts and
-  precisions that suit it; the fastest setting that reaches the gap is timed. Conversions to its layout are not
-  timed. A peer that never reaches the gap is shown with the gap it got to (its *floor*).
-* **Ours counts everything**: a plain `fit` on float64 arrays, checks, conversion and the certificate included.
-* **ratio** is peer / ours, above 1 where we are faster: the median over pairs of runs that alternate (ABAB) in one process with
-  equal threads, in brackets its 95 % bootstrap interval; **worst** is the worst single pair. At least five pairs,
-  eleven where a run takes under a second, three where it takes over a minute. "> x" is a lower bound: the peer was stopped.
+* **Time to a relative duality gap of 1e-6.** The objective is written once. A neutral evaluator
+  (`benchmarks/evaluate.py`: numpy, float64, nothing of surefit) sees a contender's coefficients alone and
+  computes (P − D\\*) / P(0), where D\\* is the best dual value that the point of *any* contender gave and
+  P(0) the objective at w = 0 with the best intercept.
+* **Peers get their best.** Every peer is restarted over a grid of its own tolerances, and over the solvers,
+  memory layouts and precisions that suit it; the fastest setting that reaches the gap is timed. Conversions
+  to its layout are not timed. A peer that never reaches the gap is shown with the gap it got to (its
+  *floor*).
+* **Ours counts everything**: a plain `fit` on float64 arrays, checks, conversion and the certificate
+  included.
+* **ratio** is peer / ours, above 1 where we are faster: the median over pairs of runs that alternate (ABAB)
+  in one process with equal threads, in brackets its 95 % bootstrap interval; **worst** is the worst single
+  pair. At least five pairs, eleven where a run takes under a second, three where it takes over a minute. ">
+  x" is a lower bound: the peer was stopped.
 * Every contender runs once before anything is timed; what that first call took is given under the table.
 * Seconds belong to the machine. Ratios travel better, and still depend on the cores: these are for few cores.
 
@@ -49,7 +53,9 @@ def write(folder: Path, docs: Path, order: Sequence[str]) -> None:
     parts += ["## Goals\n", summary(records), ""]
     for name, record in records.items():
         parts.append(section(name, record["results"]).rstrip())
-        parts.append(f"\n`python -m benchmarks {name}`: {_span(record['seconds'])}.{_apart(record, machines)}\n")
+        parts.append(
+            f"\n`python -m benchmarks {name}`: {_span(record['seconds'])}.{_apart(record, machines)}\n"
+        )
         races = record["results"].get("races", [])
         if races:
             from .plots import draw
@@ -72,7 +78,8 @@ def machine_text(machine: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     return (
         f"{device}{machine['processor']}, {machine['cores']} cores, {machine['memory GB']:g} GB of memory, "
-        f"{machine['system']}, {machine['threads']} threads in every pool. Python {machine['python']}, {versions}."
+        f"{machine['system']}, {machine['threads']} threads in every pool. Python {machine['python']}, "
+        f"{versions}."
     )
 
 
@@ -107,9 +114,8 @@ def race_goals(results: Mapping[str, Any]) -> list[dict[str, Any]]:
             if row["goal"] is None:
                 continue
             work = f"{race['problem']} against {row['name']}"
-            lines.append(
-                {"work": work, "goal": f"{row['goal']:g}×", "measured": ratio_text(row), "reached": reached(row)}
-            )  # fmt: skip
+            line = {"work": work, "goal": f"{row['goal']:g}×", "measured": ratio_text(row)}
+            lines.append(line | {"reached": reached(row)})
     return lines
 
 
@@ -138,8 +144,12 @@ def race_page(
             rows.append(_row(race, row))
             if race["ours"]["setting"] and reached(row) in ("**no**", "open"):
                 key = f"{race['problem']}; {row['name']}"
-                ways.append(f"* *{key}*: {why.get(key, why.get(row['name'], 'not yet understood.'))}")
-        first = [f"{side['name']} {short(side['first call'])}" for side in (race["ours"], *race["peers"])]
+                ways.append(
+                    f"* *{key}*: {why.get(key, why.get(row['name'], 'not yet understood.'))}"
+                )
+        first = [
+            f"{side['name']} {short(side['first call'])}" for side in (race["ours"], *race["peers"])
+        ]
         firsts.append(f"{race['problem']}: {', '.join(first)}")
         if race["ours"]["setting"] is None:
             failed = race["ours"]["error"] or f"its floor is {_floor(race['ours'])}"
@@ -153,7 +163,7 @@ def race_page(
     if ways:
         lines += ["What stands in the way:", "", *ways, ""]
     lines += ["First call, in seconds: " + "; ".join(firsts) + ".", ""]
-    lines += [f"![Relative gap against time]({f'plots/{plot}.svg'})", ""]
+    lines += [f"![Relative gap against time](plots/{plot}.svg)", ""]
     return "\n".join(lines)
 
 
@@ -163,12 +173,11 @@ def _row(race: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
     start = [race["problem"], row["name"], ours["setting"] or "–"]
     if row["error"]:
         return [*start, f"failed: {row['error']}", "–", "–", "–", "–", "–", goal, reached(row)]
-    if row["setting"] is None:
-        state = "stopped" if row["capped"] else "tightest setting"
-        return [*start, f"{state}, floor {_floor(row)}", short(row.get("ours")), short(row.get("peer")), ratio_text(row),
-                "–", f"{_g(ours['gap'])} / {_floor(row)}", goal, reached(row)]  # fmt: skip
-    return [*start, row["setting"], short(row.get("ours")), short(row.get("peer")), ratio_text(row), _x(row.get("worst")),
-            f"{_g(ours['gap'])} / {_g(row['gap'])}", goal, reached(row)]  # fmt: skip
+    setting, gap = row["setting"], _g(row["gap"])
+    if setting is None:
+        setting, gap = "stopped" if row["capped"] else "tightest setting", f"{_floor(row)} (floor)"
+    return [*start, setting, short(row.get("ours")), short(row.get("peer")), ratio_text(row),
+            _x(row.get("worst")), f"{_g(ours['gap'])} / {gap}", goal, reached(row)]  # fmt: skip
 
 
 def ratio_text(row: Mapping[str, Any]) -> str:

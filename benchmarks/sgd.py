@@ -12,9 +12,10 @@ from .perceptron import epochs, epochs_page
 
 TITLE = "Stochastic gradient descent, epochs"
 TEXT = """
-`SGDClassifier(max_iter={epochs}, tol=None, random_state=0)`, hinge and logistic loss, on rows made like rcv1's and on dense rows. As
-for the perceptron there is no gap to reach in a fixed number of epochs: the columns say how far the coefficients of the two are
-apart and how many rows each has right. Ours includes the certificate.
+`SGDClassifier(max_iter={epochs}, tol=None, random_state=0)`, hinge and logistic loss, on rows made like
+rcv1's and on dense rows. As for the perceptron there is no gap to reach in a fixed number of epochs: the
+columns say how far the coefficients of the two are apart and how many rows each has right. Ours includes
+the certificate.
 """
 WHY = "not yet understood."
 EPOCHS = 5

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import scipy.optimize
 import sklearn.linear_model as sk
-
 from benchmarks import __main__ as suite
 from benchmarks import evaluate, harness, machine, out_of_core, plots, report
 from benchmarks.data import text_like
@@ -109,7 +108,8 @@ def test_the_gap_closes_at_the_optimum_and_opens_beside_it(name):
     problem, best = solved(name)
     at_best = problem.dual(*best)
     closed = evaluate.relative_gap(problem, problem.primal(*best), at_best)
-    assert -1e-12 < closed < 1e-9
+    # scikit-learn's L-BFGS leaves Huber's gradient at about 1e-7 of its scale, and the bound feels it
+    assert -1e-12 < closed < (1e-7 if name == "huber" else 1e-9)
     moved = (np.asarray(best[0]) * (1 + 1e-2) + 1e-3, *best[1:])
     assert evaluate.relative_gap(problem, problem.primal(*moved), at_best) > 10 * max(closed, 1e-9)
 
@@ -135,7 +135,9 @@ def test_the_scale_is_the_objective_of_the_best_constant(name):
         share = problem.counts / problem.counts.sum()
         least = problem.primal(zero, np.log(share))[0]
     else:
-        found = scipy.optimize.minimize_scalar(lambda b: problem.primal(zero, b)[0], (-20.0, 20.0), tol=1e-12)
+        found = scipy.optimize.minimize_scalar(
+            lambda b: problem.primal(zero, b)[0], (-20.0, 20.0), tol=1e-12
+        )
         least = found.fun
     assert problem.scale == pytest.approx(least, rel=1e-8)
 
@@ -152,7 +154,12 @@ def test_objectives_are_those_of_scikit_learn():
 
 def test_the_evaluator_uses_numpy_alone():
     tree = ast.parse((ROOT / "benchmarks" / "evaluate.py").read_text(encoding="utf8"))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name.split(".")[0] for name in names} == {"__future__", "abc", "typing", "numpy"}
 
@@ -166,6 +173,7 @@ class Clock:
     def __init__(self, monkeypatch):
         self.now = 0.0
         monkeypatch.setattr(harness.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(harness.gc, "collect", lambda: 0)  # slow in a large process
 
     def solver(self, seconds, accuracy):
         """Takes seconds(setting), and ends accuracy(setting) beside the optimum w = 1 of the toy below."""
@@ -203,7 +211,7 @@ def test_ratio_interval_and_worst_of_a_race(monkeypatch):
     assert len(row["pairs"]) == 5  # a run of 2 s
     assert report.reached(row) == "yes"
     assert report.reached(row | {"goal": 5.0}) == "**no**"
-    assert record["reference gap"] == pytest.approx(1e-12)
+    assert record["reference gap"] == pytest.approx(1e-10)  # two settings below 1e-3, for the plot
 
 
 def test_the_loosest_setting_that_reaches_the_gap_is_timed(monkeypatch):
@@ -215,6 +223,20 @@ def test_the_loosest_setting_that_reaches_the_gap_is_timed(monkeypatch):
     assert row["setting"] == "tol 0.0032"
     assert row["gap"] == pytest.approx(9e-7)
     assert row["peer"] == pytest.approx(3.5)
+
+
+def test_the_best_dual_value_of_any_contender_judges_all(monkeypatch):
+    clock = Clock(monkeypatch)
+
+    class Felt(Toy):  # a bound that is as far off as the point
+        def dual(self, *point):
+            return np.array([-1e-3 * abs(point[0][0] - 1.0)])
+
+    ours = Contender("ours", [Variant("", clock.solver(lambda t: 1.0, lambda t: 9e-4))])
+    exact = Contender("peer", [Variant("", clock.solver(lambda t: 1.0, lambda t: 0.0))])
+    alone, judged = race("toy", Felt(), ours, []), race("toy", Felt(), ours, [exact])
+    assert alone["ours"]["setting"] is None  # 8.1e-7 + 1.8e-6
+    assert judged["ours"]["gap"] == pytest.approx(8.1e-7)
 
 
 def test_the_fastest_variant_is_timed(monkeypatch):
@@ -231,7 +253,9 @@ def test_a_peer_that_never_reaches_the_gap_is_shown_with_its_floor(monkeypatch):
     clock = Clock(monkeypatch)
     ours = Contender("ours", [Variant("", clock.solver(lambda t: 1.0, lambda t: 0.0), GRID)])
     stuck = clock.solver(lambda t: 2.0, lambda t: max(t, 3e-2))
-    row = race("toy", Toy(), ours, [Contender("peer", [Variant("", stuck, GRID)], goal=2)])["peers"][0]
+    row = race("toy", Toy(), ours, [Contender("peer", [Variant("", stuck, GRID)], goal=2)])[
+        "peers"
+    ][0]
     assert row["setting"] is None
     assert row["floor"] == pytest.approx(9e-4)
     assert "ratio" not in row
@@ -247,7 +271,9 @@ def test_a_peer_that_would_take_too_long_gives_a_lower_bound(monkeypatch):
     peer = Contender("peer", [Variant("", slow, GRID)], goal=50, cap=500.0)
     row = race("toy", Toy(), ours, [peer])["peers"][0]
     assert row["capped"]
-    assert row["peer"] == pytest.approx(100.0)  # the run of 1000 s was not started, but for the warm-up
+    assert row["peer"] == pytest.approx(
+        100.0
+    )  # the run of 1000 s was not started, but for the warm-up
     assert row["ratio at least"] == pytest.approx(100.0)
     assert report.reached(row) == "yes"
     assert report.ratio_text(row) == "> 100"
@@ -261,7 +287,10 @@ def test_a_peer_that_breaks_or_returns_nonsense_is_a_result(monkeypatch):
         raise MemoryError("61 TiB")
 
     lost = clock.solver(lambda t: 1.0, lambda t: np.nan)
-    peers = [Contender("breaks", [Variant("", breaks)], goal=2), Contender("lost", [Variant("", lost)])]
+    peers = [
+        Contender("breaks", [Variant("", breaks)], goal=2),
+        Contender("lost", [Variant("", lost)]),
+    ]
     record = race("toy", Toy(), ours, peers)
     broken, nonsense = record["peers"]
     assert broken["error"] == "MemoryError: 61 TiB"
@@ -282,11 +311,15 @@ def test_interval_of_the_median():
 def test_page_and_plot_of_a_race(monkeypatch, tmp_path):
     clock = Clock(monkeypatch)
     ours = Contender("surefit", [Variant("", clock.solver(lambda t: 0.01, lambda t: t), GRID)])
-    peer = Contender("peer", [Variant("", clock.solver(lambda t: 0.002, lambda t: t), GRID)], goal=2)
+    peer = Contender(
+        "peer", [Variant("", clock.solver(lambda t: 0.002, lambda t: t), GRID)], goal=2
+    )
     results = {"races": [race("toy", Toy(), ours, [peer])]}
     results = json.loads(json.dumps(machine.finite(results), allow_nan=False))
     text = report.race_page("Toy", "text", results, {"peer": "it is faster."}, "toy")
-    assert "| toy | peer | tol 0.001 | tol 0.001 | 0.01 | 0.002 | 0.20 [0.20, 0.20] | 0.20 |" in text
+    assert (
+        "| toy | peer | tol 0.001 | tol 0.001 | 0.01 | 0.002 | 0.20 [0.20, 0.20] | 0.20 |" in text
+    )
     assert "* *toy; peer*: it is faster." in text
     goal = report.race_goals(results)[0]
     assert (goal["work"], goal["goal"], goal["reached"]) == ("toy against peer", "2×", "**no**")
@@ -294,7 +327,9 @@ def test_page_and_plot_of_a_race(monkeypatch, tmp_path):
     drawn = (tmp_path / "toy.svg").read_text(encoding="utf8")
     assert len(drawn) < 60_000
     assert ">0.002</text>" in drawn  # labels keep their digits
-    assert {">surefit<", ">peer<", ">seconds<", ">relative gap<"} <= {f">{part}<" for part in _texts(drawn)}
+    assert {">surefit<", ">peer<", ">seconds<", ">relative gap<"} <= {
+        f">{part}<" for part in _texts(drawn)
+    }
 
 
 def _texts(svg):
@@ -302,7 +337,10 @@ def _texts(svg):
 
 
 def test_frontier_keeps_what_no_faster_restart_surpassed():
-    curve = [{"seconds": s, "gap": g} for s, g in [(1.0, 1e-2), (3.0, 1e-3), (2.0, 1e-4), (4.0, None), (5.0, 0.0)]]
+    curve = [
+        {"seconds": s, "gap": g}
+        for s, g in [(1.0, 1e-2), (3.0, 1e-3), (2.0, 1e-4), (4.0, None), (5.0, 0.0)]
+    ]
     assert plots.frontier(curve) == [(1.0, 1e-2), (2.0, 1e-4), (5.0, 0.0)]
 
 
@@ -353,7 +391,9 @@ def test_file_for_out_of_core_is_a_regression_problem(tmp_path):
     X, y = np.load(tmp_path / "X.npy"), np.load(tmp_path / "y.npy")
     assert X.shape == (3_000, out_of_core.COLUMNS)
     fitted = np.linalg.lstsq(X, y, rcond=None)
-    assert fitted[1][0] / (3_000 - out_of_core.COLUMNS) == pytest.approx(1.0, abs=0.15)  # noise of variance 1
+    assert fitted[1][0] / (3_000 - out_of_core.COLUMNS) == pytest.approx(
+        1.0, abs=0.15
+    )  # noise of variance 1
     found = out_of_core.run("read", tmp_path)
     assert found["passes"] == 1
     assert found["MB/s"] > 0

@@ -44,6 +44,7 @@ CLASSES = {
     "OneVsOneClassifier": "surefit.multiclass:OneVsOneClassifier",
     "OneVsRestClassifier": "surefit.multiclass:OneVsRestClassifier",
     "Perceptron": "surefit.linear_model:Perceptron",
+    "QuantileRegressor": "surefit.linear_model:QuantileRegressor",
     "Ridge": "surefit.linear_model:Ridge",
     "TukeyRegressor": "surefit.linear_model:TukeyRegressor",
     "RidgeCV": "surefit.linear_model:RidgeCV",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._namespace import array_namespace, clip, to_numpy
-from .losses import Loss, MarginLoss, Softmax, Squared
+from .losses import Absolute, Loss, MarginLoss, Quantile, Softmax, Squared
 from .losses.softmax import own_class
 
 __all__ = ["best_offset", "null_value"]
@@ -49,6 +49,8 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
         return float(s @ (y - z) / s.sum())
     if isinstance(loss, Softmax):
         return _best_offsets_softmax(loss, z, y, s)
+    if isinstance(loss, (Absolute, Quantile)):
+        return _weighted_quantile(to_numpy(y - z), to_numpy(s), loss.up / (loss.up + loss.down))
     if not math.isfinite(loss.smoothness):
         return _best_kink(loss, z, y, s)
     low, high = -math.inf, math.inf
@@ -72,9 +74,16 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
     return b
 
 
+def _weighted_quantile(e: Array, s: Array, q: float) -> float:
+    """The least value below or at which a share q of the weight lies."""
+    order = np.argsort(e)
+    mass = np.cumsum(s[order])
+    return float(e[order[np.searchsorted(mass, q * mass[-1])]])
+
+
 def _best_kink(loss: Loss, z: Array, y: Array, s: Array) -> float:
     """A piecewise linear objective is least at one of its kinks: bisection over them."""
-    kinks = to_numpy(array_namespace(z).unique_values((loss.kink(y) - z)[s > 0]))
+    kinks = to_numpy(array_namespace(z).unique_values((loss.kink(y) - z)[..., s > 0]))
     low, high = 0, len(kinks) - 1
     while low < high:
         middle = (low + high) // 2

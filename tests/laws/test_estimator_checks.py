@@ -29,6 +29,7 @@ from surefit.linear_model import (
     MultiTaskLasso,
     MultiTaskLassoCV,
     Perceptron,
+    QuantileRegressor,
     Ridge,
     RidgeClassifier,
     RidgeClassifierCV,
@@ -75,6 +76,8 @@ ESTIMATORS = [
     RidgeClassifierCV(cv=3, class_weight="balanced", certify="full"),
     Perceptron(),
     Perceptron(penalty="elasticnet"),
+    QuantileRegressor(alpha=0.01),
+    QuantileRegressor(alpha=0.01, quantile=0.3, fit_intercept=False, certify="full"),
     OneVsRestClassifier(LogisticRegression()),
     OneVsOneClassifier(LogisticRegression()),
 ]

@@ -36,6 +36,8 @@ REGRESSORS = {
     "HuberRegressor, no penalty": lm.HuberRegressor(alpha=0.0, fit_intercept=False),
     "HuberRegressor, least absolute deviations": lm.HuberRegressor(epsilon=1.0),
     "TukeyRegressor": lm.TukeyRegressor(),
+    "QuantileRegressor": lm.QuantileRegressor(alpha=0.01),
+    "QuantileRegressor, no penalty": lm.QuantileRegressor(alpha=0.0, quantile=0.4),
 }
 CLASSIFIERS = {
     "LogisticRegression": lm.LogisticRegression(tol=1e-10),

@@ -10,14 +10,17 @@ from scipy.special import expit, softmax
 
 from surefit.losses import (
     Absolute,
+    EpsilonInsensitive,
     Hinge,
     Huber,
     Logistic,
     Loss,
+    ModifiedHuber,
     PerceptronLoss,
     Quantile,
     Softmax,
     Squared,
+    SquaredEpsilonInsensitive,
     SquaredHinge,
     SquareMargin,
     Tukey,
@@ -29,7 +32,8 @@ from surefit.testing import check_loss
 LOSSES: list[Loss] = [
     Squared(), Absolute(), Quantile(0.2), Quantile(0.5), Quantile(0.9), Huber(), Huber(0.1),
     Huber(30.0), Tukey(), Tukey(0.5), Logistic(), Hinge(), SquaredHinge(), SquareMargin(),
-    PerceptronLoss(), ZeroOne(), Softmax(),
+    PerceptronLoss(), ModifiedHuber(), EpsilonInsensitive(), EpsilonInsensitive(0.0),
+    SquaredEpsilonInsensitive(0.3), ZeroOne(), Softmax(),
 ]  # fmt: skip
 
 
@@ -172,6 +176,12 @@ def exact(loss, z, y):
             return (1 - eta) ** 2
         case PerceptronLoss():
             return max(-eta, zero)
+        case ModifiedHuber():
+            return -4 * eta if eta < -1 else max(1 - eta, zero) ** 2
+        case EpsilonInsensitive():
+            return max(abs(e) - mpmath.mpf(loss.epsilon), zero)
+        case SquaredEpsilonInsensitive():
+            return max(abs(e) - mpmath.mpf(loss.epsilon), zero) ** 2
         case _:
             return mpmath.mpf(1 if eta <= 0 else 0)
 

@@ -24,12 +24,11 @@ sequential QR" (2012).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -42,6 +41,7 @@ __all__ = [
     "centred_rows",
     "factor",
     "intercept_moved",
+    "intercept_moved_back",
     "leverages",
     "meat",
     "root_of",
@@ -67,7 +67,7 @@ class Root:
     outer : array of shape (k, rank)
         L, for the parameters (intercept, coefficients).
     gram : array of shape (k, k)
-        sum_i v_i a_i a_i', without the penalty, for (intercept, coefficients).
+        sum_i v_i (1, x_i - center)(1, x_i - center)', without the penalty.
     identified : array of bool of shape (k,)
     rank : int
     condition : float
@@ -86,10 +86,11 @@ class Root:
     condition: float
     inflation: Array
 
-    @property
-    def inverse(self) -> Array:
-        """B^-1; where the rank is deficient, right for the identified parameters."""
-        return self.outer @ self.outer.T
+    def information(self, fit_intercept: bool) -> Array:
+        """sum_i v_i a_i a_i', for (intercept, coefficients)."""
+        if not fit_intercept:
+            return self.gram
+        return intercept_moved_back(self.gram, self.center)
 
 
 def factor(
@@ -123,43 +124,51 @@ def factor(
     extra[-p:, -p:] = np.sqrt(penalty) * np.eye(p)
     if fit_intercept:
         extra[0] = np.sqrt(intercept_penalty) * np.append(1.0, -center)
-    to_public = intercept_moved(center, fit_intercept=fit_intercept)
-    to_centred = intercept_moved(-center, fit_intercept=fit_intercept)
-    public_gram = to_centred.T @ gram @ to_centred
+
+    def move(rows: Array) -> Array:
+        return intercept_moved(rows, center) if fit_intercept else rows
+
     length = np.sqrt(np.diag(gram) + (extra * extra).sum(axis=0))
     varies = length[-p:] > 1e-10 * np.abs(center) * np.sqrt(mass)  # or hardly; then QR decides
     kept = np.ones(p) if design.centres_first else _kept_by_centring(gram, center, mass)
     if varies.all() and length.all() and kept.min() > _TRUST:
         scaled = (gram + extra.T @ extra) / np.outer(length, length)
-        values, vectors = scipy.linalg.eigh(scaled)
+        values, vectors = np.linalg.eigh(scaled)
         if values[0] > _TRUST * values[-1]:
-            return _assemble(
-                center, public_gram, length, vectors, np.sqrt(values), len(gram), to_public
-            )
+            d, rank = np.sqrt(values), len(gram)
+            return _assemble(center, gram, length, vectors, d, rank, move)
     R = _triangle(design, v, center, fit_intercept, extra)
     if fit_intercept:  # what rounding leaves of a constant column is no variation
         own = np.linalg.norm(R[1:, 1:], axis=0)
         R[:, 1:][:, own <= 64 * _EPS * np.abs(center) * np.sqrt(mass)] = 0.0
     length = np.linalg.norm(R, axis=0)
     length = np.where(length > 0, length, 1.0)
-    _, d, Vt = scipy.linalg.svd(R / length)
+    _, d, Vt = np.linalg.svd(R / length)
     rank = int((d > d[0] * max(design.shape) * _EPS).sum())
-    return _assemble(center, public_gram, length, Vt.T, d, rank, to_public)
+    return _assemble(center, gram, length, Vt.T, d, rank, move)
 
 
-def root_of(B: Array, to_public: Array, center: Array) -> Root:
-    """The root of a given positive semi-definite matrix; ``to_public`` maps its coordinates to parameters."""
+def root_of(B: Array, center: Array, publish: Callable[[Array], Array]) -> Root:
+    """The root of a given positive semi-definite matrix; ``publish`` makes parameters of its coordinates."""
     length = np.sqrt(np.diag(B))
     length = np.where(length > 0, length, 1.0)
-    values, vectors = scipy.linalg.eigh(B / np.outer(length, length))
+    values, vectors = np.linalg.eigh(B / np.outer(length, length))
     values, vectors = values[::-1], vectors[:, ::-1]
     rank = int((values > 10.0 * len(B) * _EPS * values[0]).sum())
     root = np.sqrt(np.maximum(values, 0.0))
-    return _assemble(center, B, length, vectors, root, rank, to_public)
+    return _assemble(center, B, length, vectors, root, rank, publish)
 
 
 def meat(design: Design, root: Root, omega: Array, *, fit_intercept: bool) -> Array:
     """sum_i omega_i z_i z_i' with z_i = L'a_i: the middle of a sandwich, in the coordinates of the root."""
+    if root.condition < _TRUST**-0.5 and design.centres_first:
+        weights, p = design.vector(omega), design.shape[1]
+        total = np.zeros((p + fit_intercept, p + fit_intercept))
+        total[-p:, -p:] = design.gram(weights, root.center if fit_intercept else None)
+        if fit_intercept:
+            total[0, 0] = omega.sum()
+            total[0, 1:] = total[1:, 0] = design.tdot(weights) - omega.sum() * root.center
+        return root.inner.T @ total @ root.inner
     total = np.zeros((root.rank, root.rank))
     for rows, A in centred_rows(design, root.center, fit_intercept):
         Z = A @ root.inner
@@ -184,11 +193,10 @@ def centred_rows(
     for rows, block in design.blocks():
         for first in range(0, block.shape[0], size):
             part: Any = block[first : first + size]
-            part = (part.toarray() if sp.issparse(part) else to_numpy(part)) - center
-            if fit_intercept:
-                part = np.column_stack([np.ones(len(part)), part])
-            start = rows.start + first
-            yield slice(start, start + len(part)), part
+            part = part.toarray() if sp.issparse(part) else to_numpy(part)
+            A = np.ones((len(part), len(center) + fit_intercept))
+            np.subtract(part, center, out=A[:, int(fit_intercept) :])
+            yield slice(rows.start + first, rows.start + first + len(part)), A
 
 
 def _triangle(design: Design, v: Array, center: Array, fit_intercept: bool, extra: Array) -> Array:
@@ -216,30 +224,46 @@ def _kept_by_centring(gram: Array, center: Array, mass: float) -> Array:
 
 
 def _assemble(
-    center: Array, gram: Array, length: Array, V: Array, d: Array, rank: int, to_public: Array
+    center: Array,
+    gram: Array,
+    length: Array,
+    V: Array,
+    d: Array,
+    rank: int,
+    publish: Callable[[Array], Array],
 ) -> Root:
     """From the singular vectors V and values d of the scaled matrix; the first ``rank`` count."""
     inner = V[:, :rank] / d[:rank] / length[:, None]
-    functionals = to_public / length
-    leak = np.linalg.norm(functionals @ V[:, rank:], axis=1)
-    worst = d.max() / d[:rank].min() if rank else np.inf
-    reach = np.linalg.norm(functionals, axis=1)
-    full = rank == len(V)
+    outer = publish(inner)
+    worst = float(d.max() / d[:rank].min()) if rank else np.inf
+    identified = np.full(len(outer), True)
+    if rank < len(V):  # a parameter is identified if no null vector moves it
+        leak = np.linalg.norm(publish(V[:, rank:] / length[:, None]), axis=1)
+        reach = np.linalg.norm(publish(np.diag(1.0 / length)), axis=1)
+        identified = leak <= 1e3 * _EPS * worst * reach
     return Root(
         center=center,
         inner=inner,
-        outer=to_public @ inner,
+        outer=outer,
         gram=gram,
-        identified=np.full(len(leak), True) if full else leak <= 1e3 * _EPS * worst * reach,
+        identified=identified,
         rank=rank,
-        condition=float(worst) if full else np.inf,
+        condition=worst if rank == len(V) else np.inf,
         inflation=np.linalg.norm(inner * length[:, None], axis=1),
     )
 
 
-def intercept_moved(center: Array, *, fit_intercept: bool) -> Array:
-    """The matrix from (intercept at the centre, w) to (intercept at 0, w)."""
-    move = np.eye(len(center) + fit_intercept)
-    if fit_intercept:
-        move[0, 1:] = -center
-    return move
+def intercept_moved(rows: Array, center: Array) -> Array:
+    """Rows (intercept at the centre, w) turned into (intercept at 0, w), for each column."""
+    moved = rows.copy()
+    moved[0] -= center @ rows[1:]
+    return moved
+
+
+def intercept_moved_back(gram: Array, center: Array) -> Array:
+    """The matrix of a quadratic form in (intercept at the centre, w), for (intercept at 0, w)."""
+    half = gram.copy()
+    half[:, 1:] += np.outer(gram[:, 0], center)
+    full = half.copy()
+    full[1:] += np.outer(center, half[0])
+    return full

@@ -10,6 +10,7 @@ from .logistic_cv import LogisticRegressionCV
 from .multitask import MultiTaskElasticNet, MultiTaskLasso
 from .path_cv import ElasticNetCV, LassoCV, MultiTaskElasticNetCV, MultiTaskLassoCV
 from .perceptron import Perceptron
+from .quantile import QuantileRegressor
 from .ridge import Ridge, ridge_regression
 from .ridge_classifier import RidgeClassifier
 from .ridge_cv import RidgeClassifierCV, RidgeCV
@@ -29,6 +30,7 @@ __all__ = [
     "MultiTaskLasso",
     "MultiTaskLassoCV",
     "Perceptron",
+    "QuantileRegressor",
     "Ridge",
     "RidgeCV",
     "RidgeClassifier",

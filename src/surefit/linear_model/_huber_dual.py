@@ -35,10 +35,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from .._namespace import array_namespace, clip, like, to_numpy, where
 from ..design import Design, as_design
@@ -342,7 +344,8 @@ class _Correction:
     """Changes delta = A k of theta on some rows, A = [X - mean, 1, theta], with A'(s delta) prescribed."""
 
     def __init__(self, part: Design, weights: Any, theta: Any, *, free: bool) -> None:
-        self.part, self.weights, self.theta, self.free = part, weights, theta, free
+        self.part, self.weights, self.theta = part, weights, theta
+        self.solve: Callable[[Array], Array] | None = None
         self.mass = float(weights.sum())
         self.mean = part.mean(weights) if free else np.zeros(part.shape[1])
         center = self.mean if free else None
@@ -370,18 +373,30 @@ class _Correction:
         kept = self.kept & np.append(np.ones(p, bool), [balance is not None, square is not None])
         rhs = np.append(adjoint, [balance or 0.0, 0.5 * (square or 0.0)])
         rhs[:p] -= self.mean * rhs[p]
-        scale, k = self.scale[kept], np.zeros(p + 2)
-        if self.small:
-            _, values, turned = np.linalg.svd(self.matrix[:, kept] / scale, full_matrices=False)
-            vectors, values = turned.T, values**2
-        else:
-            values, vectors = np.linalg.eigh(self.matrix[np.ix_(kept, kept)] / scale / scale[:, None])
-        limit = (_EPS * len(k)) ** (2 if self.small else 1)
-        large = values > limit * values.max(initial=0.0)
-        vectors = vectors[:, large]
-        k[kept] = vectors @ ((vectors.T @ (rhs[kept] / scale)) / values[large]) / scale
+        if self.solve is None:  # the same unknowns each time
+            self.solve = self._factor(kept)
+        k = np.zeros(p + 2)
+        k[kept] = self.solve(rhs[kept] / self.scale[kept]) / self.scale[kept]
         delta = self.part.dot(k[:p]) + float(k[p] - self.mean @ k[:p]) + float(k[p + 1]) * self.theta
         return where(self.weights > 0, delta, 0.0)
+
+    def _factor(self, kept: NDArray[np.bool_]) -> Callable[[Array], Array]:
+        """A solver of A'SA k = rhs, the columns of A scaled to length 1; the shortest k if it is singular."""
+        scale = self.scale[kept]
+        if self.small:
+            _, values, turned = np.linalg.svd(self.matrix[:, kept] / scale, full_matrices=False)
+            vectors, values, limit = turned.T, values**2, (_EPS * len(kept)) ** 2
+        else:
+            unit = self.matrix[np.ix_(kept, kept)] / scale / scale[:, None]
+            with contextlib.suppress(np.linalg.LinAlgError):
+                factor = cho_factor(unit, check_finite=False)
+                if np.diag(factor[0]).min() > 1e-5:
+                    return lambda rhs: cho_solve(factor, rhs, check_finite=False)
+            values, vectors = np.linalg.eigh(unit)
+            limit = _EPS * len(kept)
+        large = values > limit * values.max(initial=0.0)
+        vectors, values = vectors[:, large], values[large]
+        return lambda rhs: vectors @ ((vectors.T @ rhs) / values)
 
 
 def _some_rows(design: Design, inside: Any) -> tuple[NDArray[np.intp] | None, Design]:

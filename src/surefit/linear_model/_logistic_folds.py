@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.utils.validation import _check_method_params
 
+from ..iterate import Fit
+from ..offsets import null_value
 from ._selection import take_rows
 from .logistic import LogisticRegression
 
@@ -60,24 +62,28 @@ def fold_path(
     coefs, steps, unfinished = [], [], 0
     for C in Cs:
         model.C = float(C)
-        fit = solved(model, rows, labels, s)
+        fit, null = solved(model, rows, labels, s)
         model.__dict__.update(public(model, fit.x))
         model.warm_start = True
         free = [model.intercept_[:, None]] if model.fit_intercept else []
         coefs.append(np.hstack([model.coef_, *free]))
         steps.append(fit.n_iter)
-        unfinished += int(not fit.converged)
+        unfinished += int(not (fit.converged or fit.observed <= model.tol * null))
     scores = score_path(model, np.array(coefs), Cs, X, y, test, scoring, given)
     return FoldPath(np.array(coefs), scores, steps, unfinished)
 
 
-def solved(model: LogisticRegression, X: Any, y: Any, sample_weight: Array | None) -> Any:
-    """The model's own solver, on rows of positive weight, from its own start."""
+def solved(
+    model: LogisticRegression, X: Any, y: Any, sample_weight: Array | None
+) -> tuple[Fit, float]:
+    """The model's own solver, on rows of positive weight, from its own start; and the objective at 0."""
     loss, codes, s = model._problem(y, sample_weight)
     kept = s > 0
     if not kept.all():
         X, codes, s = take_rows(X, kept), codes[kept], s[kept]
-    return model._solve(X, codes, s, loss, model._start(X.shape[1]), None)
+    fit = model._solve(X, codes, s, loss, model._start(X.shape[1]), None)
+    free = model.fit_intercept and model._intercept_scaling() is None
+    return fit, null_value(loss, codes, s, fit_intercept=free)
 
 
 def public(model: LogisticRegression, point: Any) -> dict[str, Any]:

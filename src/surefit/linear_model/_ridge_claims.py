@@ -8,7 +8,7 @@ is left undecided.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_method_params
 
 from ..certificate import Claim, Kind
-from ..design import Design, as_design
+from ..design import as_design
 from ._ridge_scores import fold_predictions, score_errors, score_fold, spread
 from ._selection import dense_rows, rescored_claim, take_rows, unpack_folds
 from .least_squares import kept_rows
@@ -164,7 +164,7 @@ def _left_out_claim(cv: Any, rows: Any, Y: Array, s: Array) -> Claim:
     targets = np.arange(Y.shape[1])
     for alpha in np.unique(alphas):
         mine = targets if len(alphas) == 1 else targets[alphas == alpha]
-        rest, slips = _leverage_again(rows, s, np.array([alpha]), cv.fit_intercept)
+        rest, relative = _System(rows, Y, s, cv.fit_intercept).rest(float(alpha))
         for i in picked:
             others = np.arange(len(Y)) != i
             path, own = _path_again(
@@ -172,11 +172,11 @@ def _left_out_claim(cv: Any, rows: Any, Y: Array, s: Array) -> Claim:
                 cv.fit_intercept,
             )  # fmt: skip
             missed = Y[i, mine] - fold_predictions(take_rows(rows, [i]), path)[0, :, 0]
-            said = residual[i, mine] / rest[i, 0]
+            said = residual[i, mine] / rest[i]
             eps = float(np.finfo(cv.coef_.dtype).eps)
             size = float(np.abs(Y).max()) + float(np.abs(missed).max(initial=0.0))
             size += float(np.abs(as_design(rows).dot(coef)).max())
-            slack = float(own[0]) + (float(slips[0]) + 8.0 * eps) * size / max(rest[i, 0], 1e-300)
+            slack = float(own[0]) + (relative + 8.0 * eps / max(float(rest[i]), 1e-300)) * size
             gap = float(np.abs(missed - said).max(initial=0.0))
             if not gap - slack <= worst - bound or (worst == 0.0 and bound == 0.0):
                 worst, bound = gap, slack
@@ -194,99 +194,112 @@ def _left_out_claim(cv: Any, rows: Any, Y: Array, s: Array) -> Claim:
 # ------------------------------------------------------------------------ the linear algebra of the above
 
 
-class _Normal(NamedTuple):
-    """The weighted, centred problem: A'A and A'B, or A A' and B where the rows are fewer."""
+class _System:
+    """(A'A + alpha I) w = A'B of the centred, weighted rows, or (A A' + alpha I) c = B where these are few.
 
-    matrix: Array
-    right: Array
-    mean: Array
-    y_mean: Array
-    A: Array | None
+    In the second form A A' is 0 along u = sqrt(s / sum(s)) with an intercept; a multiple of u u' is added, so
+    that this direction does not drown the others.
+    """
 
+    def __init__(self, X: Any, Y: Array, s: Array, fit_intercept: bool) -> None:
+        self.design, self.s = as_design(X), s
+        n, p = self.design.shape
+        self.mean, self.y_mean, self.own = np.zeros(p), np.zeros(Y.shape[1]), np.zeros(n)
+        if fit_intercept:
+            self.mean, self.y_mean = self.design.mean(s), s @ Y / s.sum()
+            self.own = s / s.sum()
+        R = Y - self.y_mean
+        self.targets = R
+        self.size = float(np.sqrt(np.mean(R**2))) if Y.size else 0.0
+        self.typical = self.design.column_norms(s) / math.sqrt(float(s.sum()))  # of an entry of X
+        self.A: Array | None = None
+        if n > 2 * p:
+            weighted = s[:, None] * R
+            self.matrix = self.design.gram(s, self.mean if fit_intercept else None)
+            self.right = self.design.tdot(weighted) - np.outer(self.mean, weighted.sum(axis=0))
+        else:
+            root = np.sqrt(s)[:, None]
+            self.A, self.right = root * (dense_rows(X) - self.mean), root * R
+            self.matrix = self.A @ self.A.T
+            self.raised = float(np.trace(self.matrix)) / max(1, n)
+            self.matrix += self.raised * np.sqrt(np.outer(self.own, self.own))
+        self.ends = np.linalg.eigvalsh(self.matrix)[[0, -1]] if len(self.matrix) else np.ones(2)
 
-def _normal(X: Any, Y: Array, s: Array, fit_intercept: bool) -> _Normal:
-    design = as_design(X)
-    n, p = design.shape
-    mean, y_mean = np.zeros(p), np.zeros(Y.shape[1])
-    if fit_intercept:
-        mean, y_mean = design.mean(s), s @ Y / s.sum()
-    R = Y - y_mean
-    if p < n:
-        weighted = s[:, None] * R
-        gram = design.gram(s, mean if fit_intercept else None)
-        right = design.tdot(weighted) - np.outer(mean, weighted.sum(axis=0))
-        return _Normal(gram, right, mean, y_mean, None)
-    root = np.sqrt(s)[:, None]
-    A = root * (dense_rows(X) - mean)
-    return _Normal(A @ A.T, root * R, mean, y_mean, A)
+    def rounding(self, a: float) -> float:
+        """The relative error of a solution for alpha = a."""
+        condition = float((self.ends[1] + a) / (max(self.ends[0], 0.0) + a))
+        return 8.0 * _EPS * math.sqrt(len(self.matrix)) * condition
+
+    def solve(self, a: float) -> tuple[Array, Array]:
+        """Coefficients, and what was solved for on the way to them."""
+        shifted = self.matrix + a * np.eye(len(self.matrix))
+        solved: Array = np.asarray(np.linalg.solve(shifted, self.right), dtype=np.float64)
+        return (solved if self.A is None else self.A.T @ solved), solved
+
+    def rest(self, a: float) -> tuple[Array, float]:
+        """1 - h of each row, and the relative error that the smallest may have."""
+        shifted = self.matrix + a * np.eye(len(self.matrix))
+        if self.A is None:
+            rest = 1.0 - self.own - self._quadratic(shifted)
+            lost = 1.0 / max(float(rest.min()), 1e-300)
+        else:
+            whole = np.diag(np.linalg.inv(shifted))
+            rest = a * (whole - self.own / (self.raised + a))
+            lost = 1.0 + float(np.max(a * whole / np.maximum(rest, 1e-300)))
+        return rest, self.rounding(a) * lost
+
+    def left_out(self, a: float) -> tuple[Array, float]:
+        """e / (1 - h) of each row and target, and the error that it may have."""
+        coef, solved = self.solve(a)
+        rest, relative = self.rest(a)
+        if self.A is not None:  # e = alpha c / sqrt(s): both are small together
+            errors = a * solved / rest[:, None] / np.sqrt(self.s)[:, None]
+            return errors, (relative + self.rounding(a)) * float(np.abs(errors).max(initial=0.0))
+        fitted = self.design.dot(coef) - self.mean @ coef
+        errors = (self.targets - fitted) / rest[:, None]
+        slip = self.rounding(a) * self.size + self.adding_up(coef)
+        slip /= max(float(rest.min()), 1e-300)
+        return errors, slip + relative * float(np.abs(errors).max(initial=0.0))
+
+    def adding_up(self, coef: Array) -> float:
+        """The rounding of a prediction."""
+        return 16.0 * _EPS * float(np.max(self.typical @ np.abs(coef), initial=0.0))
+
+    def _quadratic(self, shifted: Array) -> Array:
+        """s_i (x_i - mean)' shifted^-1 (x_i - mean)."""
+        lower = np.linalg.cholesky(shifted)
+        out = np.empty(self.design.shape[0])
+        for rows, block in self.design.blocks():
+            dense = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
+            solved = scipy.linalg.solve_triangular(lower, (dense - self.mean).T, lower=True)
+            out[rows] = self.s[rows] * np.einsum("ji,ji->i", solved, solved)
+        return out
 
 
 def _path_again(
     X: Any, Y: Array, s: Array, alphas: Array, fit_intercept: bool
 ) -> tuple[tuple[Array, Array], Array]:
     """Coefficients and intercepts for each alpha, and the error that their predictions may have."""
-    normal = _normal(X, Y, s, fit_intercept)
-    size = float(np.sqrt(np.mean((Y - normal.y_mean) ** 2))) if Y.size else 0.0
-    typical = as_design(X).column_norms(s) / math.sqrt(float(s.sum()))  # of an entry, not centred
-    coef = np.empty((len(alphas), X.shape[1], Y.shape[1]))
-    slips = np.empty(len(alphas))
+    system = _System(X, Y, s, fit_intercept)
+    coef, slips = np.empty((len(alphas), X.shape[1], Y.shape[1])), np.empty(len(alphas))
     for k, a in enumerate(alphas):
         if a == 0.0:
             root = np.sqrt(s)[:, None]
-            A = root * (dense_rows(X) - normal.mean)
-            coef[k], _, _, d = np.linalg.lstsq(A, root * (Y - normal.y_mean), rcond=None)
-            slips[k] = _EPS * len(s) * float(d[0] / d[-1]) ** 2 * size if d[-1] > 0 else math.inf
-            continue
-        shifted = normal.matrix + a * np.eye(len(normal.matrix))
-        solved = np.linalg.solve(shifted, normal.right)
-        coef[k] = solved if normal.A is None else normal.A.T @ solved
-        slips[k] = 8.0 * _EPS * math.sqrt(len(shifted)) * _condition(normal.matrix, a) * size
-    slips += 16.0 * _EPS * np.abs(typical @ np.abs(coef)).max(axis=1)  # of adding up a prediction
-    return (coef, normal.y_mean - normal.mean @ coef), slips
-
-
-def _condition(matrix: Array, alpha: float) -> float:
-    """The condition number of matrix + alpha I, at most."""
-    return 1.0 + float(np.linalg.norm(matrix, 2)) / alpha if len(matrix) else 1.0
-
-
-def _leverage_again(X: Any, s: Array, alphas: Array, fit_intercept: bool) -> tuple[Array, Array]:
-    """1 - h of each row (n, n_alphas), and the relative error that it may have."""
-    design = as_design(X)
-    normal = _normal(X, np.zeros((len(s), 1)), s, fit_intercept)
-    rest, slips = np.empty((len(s), len(alphas))), np.empty(len(alphas))
-    own = s / s.sum() if fit_intercept else np.zeros(len(s))
-    for k, a in enumerate(alphas):
-        shifted = normal.matrix + a * np.eye(len(normal.matrix))
-        if normal.A is None:
-            rest[:, k] = 1.0 - own - _quadratic(design, s, normal.mean, shifted)
-            lost = 1.0
+            A = root * (dense_rows(X) - system.mean)
+            coef[k], _, _, d = np.linalg.lstsq(A, root * (Y - system.y_mean), rcond=None)
+            cond = float(d[0] / d[-1]) if d[-1] > 0 else math.inf
+            slips[k] = _EPS * len(s) * cond**2 * system.size
         else:
-            inverse = a * np.diag(np.linalg.inv(shifted))
-            rest[:, k] = inverse - own
-            lost = float(np.max(inverse / np.maximum(rest[:, k], 1e-300)))
-        slips[k] = 8.0 * _EPS * math.sqrt(len(shifted)) * _condition(normal.matrix, a) * lost
-    return rest, slips
-
-
-def _quadratic(design: Design, s: Array, mean: Array, shifted: Array) -> Array:
-    """s_i (x_i - mean)' shifted^-1 (x_i - mean)."""
-    lower = np.linalg.cholesky(shifted)
-    out = np.empty(design.shape[0])
-    for rows, block in design.blocks():
-        dense = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
-        solved = scipy.linalg.solve_triangular(lower, (dense - mean).T, lower=True)
-        out[rows] = s[rows] * np.einsum("ji,ji->i", solved, solved)
-    return out
+            coef[k], _ = system.solve(float(a))
+            slips[k] = system.rounding(float(a)) * system.size
+        slips[k] += system.adding_up(coef[k])
+    return (coef, system.y_mean - system.mean @ coef), slips
 
 
 def _loo_again(
     X: Any, Y: Array, s: Array, alphas: Array, fit_intercept: bool
 ) -> tuple[Array, Array]:
     """e / (1 - h) for every row, target and alpha, and the error it may have."""
-    path, slips = _path_again(X, Y, s, alphas, fit_intercept)
-    rest, relative = _leverage_again(X, s, alphas, fit_intercept)
-    errors = (Y[:, :, None] - fold_predictions(X, path)) / rest[:, None, :]
-    size = np.abs(errors).max(axis=(0, 1)) + float(np.abs(Y).max(initial=0.0)) * _EPS
-    smallest = np.maximum(rest.min(axis=0), 1e-300)
-    return errors, slips / smallest + relative * size / smallest
+    system = _System(X, Y, s, fit_intercept)
+    parts = [system.left_out(float(a)) for a in alphas]
+    return np.stack([errors for errors, _ in parts], axis=2), np.array([slip for _, slip in parts])

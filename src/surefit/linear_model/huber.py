@@ -22,7 +22,6 @@ for mean and dispersion in proper dispersion models" (2016).
 
 from __future__ import annotations
 
-import math
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -158,7 +157,8 @@ class HuberRegressor(LinearRegressor):
             design, y, s, epsilon, alpha, start, fit_intercept=self.fit_intercept, floor=floor
         )
         tol = 0.0
-        if start is not None or math.prod(design.shape) > _SMALL:
+        n, p = design.shape
+        if start is not None or (n * p > _SMALL and n > 20 * p):
             few = slice(None, None, 1 + len(y) // 20_000)
             null = huber_null(y[few], s[few], epsilon, fit_intercept=self.fit_intercept)
             tol = _RESERVE * self.tol * null * float(s.sum()) / float(s[few].sum())

@@ -287,7 +287,7 @@ class LogisticRegressionCV(LogisticRegression):
             return
         model = self._model(self.C_, self.l1_ratio_, self._class_weight(y, sample_weight))
         model.warm_start, model.coef_, model.intercept_ = True, self.coef_, self.intercept_
-        fit = solved(model, X, y, sample_weight)
+        fit, _ = solved(model, X, y, sample_weight)
         check_solution(*fit.x)
         self.__dict__.update(public(model, fit.x))
 

@@ -1,19 +1,20 @@
 r"""Quantile regression, certified by a dual point of its linear programme.
 
-    min_{w, b}  1/(sum_i s_i) sum_i s_i rho_q(y_i - x_i'w - b) + alpha ||w||_1,   rho_q(e) = max(q e, (q - 1) e)
+    min_{w, b}  1/(sum_i s_i) sum_i s_i rho_q(y_i - x_i'w - b) + alpha ||w||_1
 
-rho_q is the pinball loss: its best constant is the q-quantile of y, and the fit is the q-quantile of y given x,
-if that is linear in x. The median, q = 1/2, is the model of least absolute errors (half of LOS-3), the
-maximum-likelihood fit under Laplace noise (REG-9); moving a target far away does not move it.
+rho_q(e) = max(q e, (q - 1) e) is the pinball loss: its best constant is the q-quantile of y, and the fit is
+the q-quantile of y given x, if that is linear in x. The median, q = 1/2, is the model of least absolute errors
+(half of LOS-3) and the maximum-likelihood fit under Laplace noise (REG-9); moving a target that lies far away
+does not move it.
 
 An unpenalised fit passes through as many rows as it has coefficients. At most a share q of the rows lies
 below it and at most 1 - q above it.
 
 Certificate:
 
-* *duality gap* (OPTIMAL), at most 1e-10 of the objective at w = 0. The residuals of a piecewise linear loss do not
-  show a dual point (the rows on the fit may pull with any force in [q - 1, q]), so the fit hands one over,
-  ``dual_coef_``. It is not trusted: the certificate moves it into the box, balances it and brings it to
+* *duality gap* (OPTIMAL), at most 1e-10 of the objective at w = 0. The residuals of a piecewise linear loss
+  do not show a dual point (a row on the fit may pull with any force in [q - 1, q]), so the fit hands one
+  over, ``dual_coef_``. It is not trusted: the certificate moves it into the box, balances it and brings it to
   |X'(s theta)| <= alpha, so that a wrong one can only weaken the claim.
 
 References
@@ -52,8 +53,8 @@ _MAX_ITER = 100_000
 _IDLE = {
     "autoscale", "bland", "cholesky", "disp", "dual_feasibility_tolerance", "ip", "ipm_optimality_tolerance",
     "lstsq", "maxupdate", "mast", "permc_spec", "pc", "phase_one_tol", "pivot", "presolve",
-    "primal_feasibility_tolerance", "rr", "rr_method", "simplex_dual_edge_weight_strategy", "sparse", "sym_pos",
-    "time_limit", "tol", "unknown_options", "alpha0", "beta", "_sparse_presolve",
+    "primal_feasibility_tolerance", "rr", "rr_method", "simplex_dual_edge_weight_strategy", "sparse",
+    "sym_pos", "time_limit", "tol", "unknown_options", "alpha0", "beta", "_sparse_presolve",
 }  # fmt: skip
 
 
@@ -153,11 +154,17 @@ class QuantileRegressor(LinearRegressor):
         options = dict(self.solver_options or {})
         max_iter = options.pop("maxiter", None)
         if unknown := sorted(str(name) for name in options if name not in _IDLE):
-            message = f"Unknown solver options: {', '.join(unknown)}; 'maxiter' is the one that acts."
+            message = (
+                f"Unknown solver options: {', '.join(unknown)}; 'maxiter' is the one that acts."
+            )
             warnings.warn(message, OptimizeWarning, stacklevel=4)
         if max_iter is None:
             return _MAX_ITER
-        if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
+        if (
+            isinstance(max_iter, bool)
+            or not isinstance(max_iter, (int, np.integer))
+            or max_iter < 1
+        ):
             raise ValueError(
                 f"solver_options['maxiter'] must be a positive integer, got {max_iter!r}."
             )

@@ -2,8 +2,10 @@ r"""Losses: what a prediction costs, with everything a solver or a certificate a
 
 A loss sees raw predictions ``z`` and targets ``y``, never ``X``. Three families share one interface:
 
-* regression losses of the error e = y - z: squared (halved), absolute, quantile, Huber, Tukey;
-* margin losses of eta = y z with y in {-1, +1}: logistic, hinge, squared hinge, square, perceptron, 0-1;
+* regression losses of the error e = y - z: squared (halved), absolute, quantile, Huber, Tukey,
+  epsilon-insensitive and its square;
+* margin losses of eta = y z with y in {-1, +1}: logistic, hinge, squared hinge, modified Huber, square,
+  perceptron, 0-1;
 * the softmax cross-entropy of z in R^K with y in {0, ..., K-1}.
 
 All methods work sample by sample. ``grad`` is the derivative in z (a subgradient where there is a kink),
@@ -29,6 +31,7 @@ array([0.125, 0.5  ])
 from __future__ import annotations
 
 from .base import Loss
+from .insensitive import EpsilonInsensitive, ModifiedHuber, SquaredEpsilonInsensitive
 from .margin import (
     Hinge,
     Logistic,
@@ -46,17 +49,20 @@ from .softmax import Softmax
 
 __all__ = [
     "Absolute",
+    "EpsilonInsensitive",
     "Hinge",
     "Huber",
     "Logistic",
     "Loss",
     "MarginLoss",
+    "ModifiedHuber",
     "PerceptronLoss",
     "Quantile",
     "RegressionLoss",
     "Softmax",
     "SquareMargin",
     "Squared",
+    "SquaredEpsilonInsensitive",
     "SquaredHinge",
     "Tukey",
     "ZeroOne",

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from .._namespace import array_namespace, clip, like, to_numpy, where
 from ..design import Design, as_design
@@ -274,8 +274,7 @@ def _solve(K: Array, ridge: float, p: int, rhs: Array) -> tuple[Array, bool]:
     unit, target = matrix / scale / scale[:, None], (rhs.T / scale).T
     limit = 1e-9 * float(np.abs(target).max(initial=0.0))
     try:
-        np.linalg.cholesky(unit)  # numpy's, as in the products: two BLAS pools would compete
-        found = np.linalg.solve(unit, target)
+        found = cho_solve(cho_factor(unit, check_finite=False), target, check_finite=False)
         if float(np.abs(unit @ found - target).max()) <= limit:
             return (found.T / scale).T, True
     except np.linalg.LinAlgError:
@@ -302,7 +301,7 @@ class _Model(NamedTuple):
     def minimum(self, K: Array, alpha: float, sigma: float, p: int) -> tuple[Array, float, bool]:
         """The step d, the scale tau, and whether they are determined."""
         tau = sigma
-        for _ in range(4):
+        for _ in range(4 if p <= 500 else 1):
             ends, solved = _solve(K, alpha * tau, p, np.column_stack([self.q, self.o]))
             if not solved:
                 break
@@ -315,7 +314,7 @@ class _Model(NamedTuple):
             if bend > 1e-12 * self.C:
                 tau = (cross + math.sqrt(cross * cross + bend * rest)) / bend
             tau = min(tau if bend > 1e-12 * self.C else math.inf, 10.0 * sigma)
-            if alpha == 0.0 or abs(tau - before) <= 1e-3 * before:
+            if alpha == 0.0 or abs(tau - before) <= 0.01 * before:
                 break
         return ends @ np.array([1.0, tau]), tau, solved
 

@@ -9,13 +9,14 @@ variable a row and one equality a column,
 
 and a = 0 is strictly inside. With the slacks x = a - low and t = high - a, and r = u - v split into
 non-negative parts, the optimum has x v = 0 and t u = 0: a row above the fit has a = high, one below a = low.
-Newton's method on these conditions, relaxed to x v = t u = mu, costs a step one weighted least-squares problem,
+A step of Newton's method on these conditions, relaxed to x v = t u = mu, is a weighted least-squares problem,
 
     (A'DA) dbeta = A'D (...),     D = 1 / (v/x + u/t),
 
-that is, one weighted Gram matrix (of the transpose, by Woodbury's formula, where that is smaller). Mehrotra's predictor chooses how far mu falls, his corrector removes
-the error of the linearisation with the same factor. Rows enter through A'DA and two products only, so
-that dense, sparse and device-held rows run through the same code.
+that is, one weighted Gram matrix (of the transpose, by Woodbury's formula, where that is smaller). Mehrotra's
+predictor chooses how far mu falls, his corrector removes the error of the linearisation with the same
+factor. Rows enter through A'DA and products only, so that dense, sparse and device-held rows run through the
+same code.
 
 References
 ----------
@@ -146,35 +147,44 @@ def frisch_newton(
     n, null = 2 * len(y), float(xp.sum((high - low) * xp.abs(y))) or float(xp.sum(high - low))
     yield Iterate((beta, x + low, high - low), float(xp.sum(high * u - low * v)), 1.0, cost=0)
     while True:
-        mu = float(xp.sum(x * v + t * u)) / n  # a sum: threads of a BLAS would cost more than they save
-        d = 1.0 / (v / x + u / t)
-        solve = A.normal(d)
-        leak = A.tdot(x + low)  # A'a, which rounding keeps from vanishing
-        slack = y - A.dot(beta) - u + v  # the same for r = u - v
-
-        def direction(to_v: Any, to_u: Any) -> tuple[Array, Any, Any, Any]:
-            """The step that changes x v by x to_v and t u by t to_u, to first order."""
-            rhs = slack + to_v - to_u
-            dbeta = solve(A.tdot(d * rhs) + leak)
-            dx = d * (rhs - A.dot(dbeta))
-            return dbeta, dx, to_v - v / x * dx, to_u + u / t * dx
-
-        dbeta, dx, dv, du = direction(-v, -u)
+        mu = (
+            float(xp.sum(x * v + t * u)) / n
+        )  # a sum: threads of a BLAS would cost more than they save
+        step = _Newton(A, x, t, u, v, low, y - A.dot(beta) - u + v)
+        dbeta, dx, dv, du = step.direction(-v, -u)
         primal, dual = _reach(xp, (x, dx), (t, -dx)), _reach(xp, (v, dv), (u, du))
         left = (x + primal * dx) * (v + dual * dv) + (t - primal * dx) * (u + dual * du)
         centre = (float(xp.sum(left)) / (n * mu)) ** 3 * mu if mu > 0 else 0.0
-        dbeta, dx, dv, du = direction(
-            (centre - dx * dv) / x - v, (centre + dx * du) / t - u
-        )
+        dbeta, dx, dv, du = step.direction((centre - dx * dv) / x - v, (centre + dx * du) / t - u)
         primal, dual = _reach(xp, (x, dx), (t, -dx)), _reach(xp, (v, dv), (u, du))
         x, t = x + primal * dx, t - primal * dx
         beta, v, u = beta + dual * dbeta, v + dual * dv, u + dual * du
         gap, value = float(xp.sum(x * v + t * u)), float(xp.sum(high * u - low * v))
         if not math.isfinite(gap):  # rounding is reached; the point before is the last
             return
-        yield Iterate((beta, x + low, d), value, gap / (value + 1e-9 * null), min(primal, dual))
+        yield Iterate(
+            (beta, x + low, step.d), value, gap / (value + 1e-9 * null), min(primal, dual)
+        )
         if max(primal, dual) < 1e-8:
             return
+
+
+class _Newton:
+    """Newton's equations at a point, factorised once for the predictor and the corrector."""
+
+    def __init__(self, A: Rows, x: Any, t: Any, u: Any, v: Any, low: Any, slack: Any) -> None:
+        self.A, self.below, self.above = A, v / x, u / t
+        self.d = 1.0 / (self.below + self.above)
+        self.solve = A.normal(self.d)
+        self.leak = A.tdot(x + low)  # A'a, which rounding keeps from vanishing
+        self.slack = slack  # r - u + v, the same
+
+    def direction(self, to_v: Any, to_u: Any) -> tuple[Array, Any, Any, Any]:
+        """The changes of beta, x, v, u that move x v by x to_v and t u by t to_u, to first order."""
+        rhs = self.slack + to_v - to_u
+        dbeta = self.solve(self.A.tdot(self.d * rhs) + self.leak)
+        dx = self.d * (rhs - self.A.dot(dbeta))
+        return dbeta, dx, to_v - self.below * dx, to_u + self.above * dx
 
 
 def _reach(xp: Any, *pairs: tuple[Any, Any]) -> float:

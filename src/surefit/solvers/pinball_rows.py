@@ -24,7 +24,11 @@ __all__ = ["ABOVE", "BELOW", "PENALTY", "PinballData", "PinballRows"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-ABOVE, BELOW, PENALTY = -1, -2, -3  # names of rows that are no samples; the penalty of column j is -3 - j
+ABOVE, BELOW, PENALTY = (
+    -1,
+    -2,
+    -3,
+)  # names of rows that are no samples; the penalty of column j is -3 - j
 
 
 class PinballRows(NamedTuple):
@@ -74,9 +78,7 @@ class PinballData:
             columns, offset, unit, np.flatnonzero(s > 0),
         )  # fmt: skip
 
-    def rows(
-        self, columns: Index, index: Index, side: Any = None, times: Any = 1.0
-    ) -> PinballRows:
+    def rows(self, columns: Index, index: Index, side: Any = None, times: Any = 1.0) -> PinballRows:
         """The samples ``index``, the means of those with a ``side``, the penalty.
 
         ``times`` multiplies the weights of the samples: how many rows each stands for.
@@ -95,8 +97,8 @@ class PinballData:
             names, y = [*names, PENALTY - columns], [*y, np.zeros(len(columns))]
             low, high = np.concatenate([low, -bound]), np.concatenate([high, bound])
         A = Rows(_stack(parts), len(columns) if self.alpha > 0.0 else 0)
-        vectors = (A.vector(v) for v in (np.concatenate(y), low, high))
-        return PinballRows(A, *vectors, np.concatenate(names))
+        target = A.vector(np.concatenate(y))
+        return PinballRows(A, target, A.vector(low), A.vector(high), np.concatenate(names))
 
     def _means(self, side: Any) -> list[tuple[int, float, Array, float]]:
         """(name, weight, mean row, mean target) of the rows above and of those below."""
@@ -115,7 +117,9 @@ class PinballData:
             first, last = np.searchsorted(index, (rows.start, rows.stop))
             if first == last:
                 continue
-            if last - first < rows.stop - rows.start or not standardise:  # a copy, or a view to copy
+            if (
+                last - first < rows.stop - rows.start or not standardise
+            ):  # a copy, or a view to copy
                 block = block[like(index[first:last] - rows.start, block)]
             if len(columns) < self.X.shape[1]:
                 block = block[:, like(columns, block)]

@@ -1,11 +1,11 @@
 r"""The simplex method for piecewise linear regression: from a nearly optimal point to an exact vertex.
 
 The problem is that of :mod:`surefit.solvers.interior_point`. A vertex is k rows with residual 0, the
-basis B: A_B beta = y_B. Every other row has its dual variable at a bound, a_i = high_i above the fit and low_i
-below it, and the equality A'a = 0 gives those of the basis. If they lie within their bounds too, the vertex is
-optimal: primal and dual values agree to rounding. If one does not, the objective falls along the edge on which
-that row leaves the fit. The step goes past the kinks of other rows as long as the slope is negative (a
-weighted median, not the first kink), so that one pivot does the work of many.
+basis B: A_B beta = y_B. Every other row has its dual variable at a bound, a_i = high_i above the fit and
+low_i below it, and the equality A'a = 0 gives those of the basis. If they lie within their bounds too, the
+vertex is optimal: primal and dual values agree to rounding. If one does not, the objective falls along the
+edge on which that row leaves the fit. The step goes past the kinks of other rows as long as the slope is
+negative (a weighted median, not the first kink), so that one pivot does the work of many.
 
 Ties (repeated rows, rounded targets) make steps of length 0, which could go round in circles. When
 that is noticed the targets are moved by tiny random amounts; the last pivots are on the true ones.
@@ -75,8 +75,8 @@ def pinball_simplex(
     hint : array of shape (n,)
         A dual point near the optimum: it says on which side a row lies that the fit passes through.
 
-    The estimate is the largest distance of a dual variable from its bounds, relative to the distance of these;
-    the vertex is optimal when it is 0 (to rounding), and the generator then ends.
+    The estimate is the largest distance of a dual variable from its bounds, relative to the distance of
+    these; the vertex is optimal when it is 0 (to rounding), and the generator then ends.
     """
     low, high, hint = (to_numpy(v) for v in (low, high, hint))
     true = to_numpy(y)
@@ -106,9 +106,7 @@ def pinball_simplex(
 class _Vertex:
     """A basis, the point it defines, and on which side of the fit every row lies."""
 
-    def __init__(
-        self, A: Rows, y: Array, low: Array, high: Array, basis: Any, upper: Any
-    ) -> None:
+    def __init__(self, A: Rows, y: Array, low: Array, high: Array, basis: Any, upper: Any) -> None:
         self.A, self.low, self.high, self.basis, self.upper = A, low, high, basis, upper
         self.width = high - low
         self.retarget(y)

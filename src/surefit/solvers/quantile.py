@@ -5,9 +5,9 @@ r"""Quantile regression with an l1 penalty: the rows and columns that matter, th
 Frisch-Newton steps come near the optimum, and a few simplex pivots from there end at a vertex, exactly.
 
 Most rows need not take part. The optimum depends on a row only through the side of the fit on which it lies,
-unless it is near. So the fit to a sample of about (n k)^{2/3} rows decides the sides of those that are far from it;
-they are replaced by their two means, and the problem that remains is solved exactly. Then the sides are
-checked on all rows, and rows that were misjudged come back in, until none was: the solution is then one
+unless it is near. So the fit to a sample of about (n k)^{2/3} rows decides the sides of those that are far
+from it; they are replaced by their two means, and the problem that remains is solved exactly. Then the sides
+are checked on all rows, and rows that were misjudged come back in, until none was: the solution is then one
 of the full problem. Nor need most columns take part when there are many and they are penalised: as long
 as |x_j'(s theta)| <= alpha a column keeps its coefficient 0, and the others come in.
 
@@ -74,7 +74,7 @@ def quantile_regression(
     alpha: float,
     *,
     fit_intercept: bool,
-    max_iter: int = 10_000,
+    max_iter: int = 100_000,
 ) -> QuantileSolution:
     """Solve the problem above, s divided by its sum.
 
@@ -109,8 +109,8 @@ class _Work:
     done: int = 0
     stop: Stop = Stop.FINISHED
 
-    def run(self, steps: Any, tol: float) -> Fit:
-        fit = run(steps, tol=tol, max_iter=max(1, self.left))
+    def run(self, steps: Any, tol: float, most: int = 200) -> Fit:
+        fit = run(steps, tol=tol, max_iter=max(1, min(most, self.left)))
         self.left, self.done, self.stop = self.left - fit.n_iter, self.done + fit.n_iter, fit.stop
         return fit
 
@@ -180,7 +180,7 @@ def _solve_sides(
 def _vertex(rows: PinballRows, work: _Work, before: _Vertex | None = None) -> _Vertex:
     """Interior-point steps, then pivots; pivots alone from a basis that is known."""
     n, k = rows.A.shape
-    if before is not None and before.basis is not None:
+    if before is not None and before.basis is not None and len(before.basis) == k:
         order = np.argsort(rows.names)
         basis = order[np.searchsorted(rows.names, before.basis, sorter=order)]
         vertex, optimal = _pivots(rows, basis, np.zeros(n), work)
@@ -188,14 +188,13 @@ def _vertex(rows: PinballRows, work: _Work, before: _Vertex | None = None) -> _V
             return vertex
     if not rows.A.identity and 2 * k > n and len(columns := _independent(rows.A)) < k:
         return _vertex_of_columns(rows, columns, work)
-    interior = work.run(frisch_newton(*rows[:4]), _NEAR)
-    beta, a, weight = interior.x
+    beta, a, weight = work.run(frisch_newton(*rows[:4]), _NEAR).x
     if work.left > 0:
-        basis = choose_basis(rows.A, to_numpy(weight))
-        if basis is None and len(columns := _independent(rows.A)) < k:
+        found = choose_basis(rows.A, to_numpy(weight))
+        if found is None and len(columns := _independent(rows.A)) < k:
             return _vertex_of_columns(rows, columns, work)
-        if basis is not None:
-            vertex, optimal = _pivots(rows, basis, to_numpy(a), work)
+        if found is not None:
+            vertex, optimal = _pivots(rows, found, to_numpy(a), work)
             if optimal:
                 return vertex
         beta, a, _ = work.run(frisch_newton(*rows[:4], beta), 0.0).x  # as near as rounding lets it
@@ -203,7 +202,7 @@ def _vertex(rows: PinballRows, work: _Work, before: _Vertex | None = None) -> _V
 
 
 def _pivots(rows: PinballRows, basis: Index, hint: Array, work: _Work) -> tuple[_Vertex, bool]:
-    fit = work.run(pinball_simplex(*rows[:4], basis, hint), 0.0)
+    fit = work.run(pinball_simplex(*rows[:4], basis, hint), 0.0, most=50 * (100 + len(basis)))
     beta, a, basis = fit.x
     return _Vertex(beta, a, rows.names[basis]), fit.observed <= 1e-10
 
@@ -247,13 +246,10 @@ def _refined(
     data: PinballData, free: Index, met: Index, coef: Array, intercept: float
 ) -> tuple[Array, float]:
     """Solve x_i'w + b = y_i for the rows ``met`` by refinement in extended precision."""
-    A, raw = (
-        Rows(data.matrix(free, met, standardise=flag)).take(np.arange(len(met)))
-        for flag in (True, False)
-    )
+    raw = Rows(data.matrix(free, met, standardise=False)).take(np.arange(len(met)))
+    factor = scipy.linalg.lu_factor(data.standardised(raw, free), check_finite=False)
     rows, y = raw.astype(np.longdouble), data.y[met].astype(np.longdouble) * data.unit + data.offset
     w, b = coef[free].astype(np.longdouble), np.longdouble(intercept)
-    factor = scipy.linalg.lu_factor(A, check_finite=False)
     for _ in range(3):
         left = (y - rows @ w - b).astype(np.float64)
         step = scipy.linalg.lu_solve(factor, left, check_finite=False)

@@ -111,7 +111,8 @@ def _linear_in_y(model: Any, sample: Sample, alpha: Array) -> Estimates:
         estimates.df_resid[t] = left
         variance = float(rss[t]) / left if left > 1e-9 else math.nan
         estimates.noise.variance[t] = variance
-        fisher[t] = root.gram / variance if variance > 0 else math.nan
+        information = root.information(model.fit_intercept)
+        fisher[t] = information / variance if variance > 0 else math.nan
         if kind == "fisher":
             middle = variance * middle
         else:

@@ -38,6 +38,7 @@ from ...inference.information import (
     centred_rows,
     factor,
     intercept_moved,
+    intercept_moved_back,
     meat,
     root_of,
 )
@@ -229,7 +230,7 @@ def _binary(
         omega = sandwich_weights(kind, sample, s * (codes - p), root, free)
         middle = meat(sample.design, root, omega, fit_intercept=free)
     estimates.covariance = (root.outer @ middle @ root.outer.T)[None]
-    estimates.fisher = root.gram[None]
+    estimates.fisher = root.information(free)[None]
     estimates.identified, estimates.condition = root.identified, root.condition
     if l2 > 0:
         penalty = np.r_[[offset_penalty] * bool(free), np.full(len(sample.names), l2)]
@@ -242,14 +243,12 @@ def _binary(
 
 def _newton(sample: Sample, root: Root, scores: Array, free: bool) -> tuple[Array, float]:
     """A Newton step from the fit: in the parameters, and the most that it moves the log-odds of a row."""
-    slope = np.zeros(root.rank)
-    for rows, A in centred_rows(sample.design, root.center, free):
-        slope += (A @ root.inner).T @ scores[rows]
-    moves = [
-        np.abs(A @ root.inner @ slope) * (sample.s[rows] > 0)
-        for rows, A in centred_rows(sample.design, root.center, free)
-    ]
-    return root.outer @ slope, float(max(part.max() for part in moves))
+    slope = sample.design.tdot(sample.design.vector(scores))
+    if free:
+        slope = np.append(scores.sum(), slope - scores.sum() * root.center)
+    step = root.outer @ (root.inner.T @ slope)
+    moves = to_numpy(sample.design.dot(step[int(free) :])) + (step[0] if free else 0.0)
+    return step, float(np.abs(moves[sample.s > 0]).max())
 
 
 def _softmax(
@@ -266,8 +265,7 @@ def _softmax(
     free, classes = model.fit_intercept, len(model.classes_)
     P = np.exp(log_softmax(z, axis=1))
     center = sample.design.mean(sample.design.vector(s)) if free else np.zeros(len(sample.names))
-    move = intercept_moved(center, fit_intercept=free)
-    k = len(move)
+    k = len(center) + free
     Q = scipy.linalg.helmert(classes).T  # (K, K - 1), orthonormal, each column sums to 0
     full = np.zeros((classes, k, classes, k))
     for rows, A in centred_rows(sample.design, center, free):
@@ -282,7 +280,12 @@ def _softmax(
     base = _reference(model, sample)
     contrast = Q if base is None else np.delete(Q - Q[base], base, axis=0)
     outputs = len(contrast)
-    root = root_of(fisher + np.diag(ridge), np.kron(contrast, move), center)
+
+    def publish(rows: Array) -> Array:
+        blocks = np.einsum("ca,air->cir", contrast, rows.reshape(classes - 1, k, -1))
+        return np.concatenate([intercept_moved(part, center) if free else part for part in blocks])
+
+    root = root_of(fisher + np.diag(ridge), center, publish)
     if l2 == 0:
         step, moves = _softmax_newton(sample, root, Q, codes, s, P, free)
         own = np.take_along_axis(z, codes.astype(np.intp)[:, None], axis=1)
@@ -298,9 +301,10 @@ def _softmax(
         middle *= 1.0 if kind == "HC0" else sample.n / (sample.n - root.rank)
     L = root.outer.reshape(outputs, k, root.rank)
     estimates.covariance = np.einsum("tir,rs,tjs->tij", L, middle, L, optimize=True)
-    back = intercept_moved(-center, fit_intercept=free)
-    own = np.stack([back.T @ full[c, :, c, :] @ back for c in range(classes)])
-    estimates.fisher = own if base is None else np.delete(own, base, axis=0)
+    blocks = [full[c, :, c, :] for c in range(classes) if c != base]
+    estimates.fisher = np.stack(
+        [intercept_moved_back(part, center) if free else part for part in blocks]
+    )
     estimates.condition = root.condition
     identified = np.asarray(root.identified.reshape(outputs, k).all(axis=0))
     estimates.identified = identified
@@ -333,16 +337,17 @@ def _softmax_newton(
     sample: Sample, root: Root, Q: Array, codes: Array, s: Array, P: Array, free: bool
 ) -> tuple[Array, float]:
     """As ``_newton``; a row moves by what its log-probabilities of the other classes do."""
-    slope = np.zeros(root.rank)
-    for rows, A in centred_rows(sample.design, root.center, free):
-        gap = -s[rows, None] * P[rows]
-        gap[np.arange(len(gap)), codes[rows].astype(np.intp)] += s[rows]
-        slope += root.inner.T @ ((gap @ Q).T @ A).ravel()
-    direction = (root.inner @ slope).reshape(Q.shape[1], -1)
-    moves = 0.0
-    for rows, A in centred_rows(sample.design, root.center, free):
-        shift = A @ direction.T @ Q.T
-        shift -= (P[rows] * shift).sum(axis=1, keepdims=True)
-        shift[np.arange(len(shift)), codes[rows].astype(np.intp)] = 0.0
-        moves = max(moves, float(np.abs(shift[sample.s[rows] > 0]).max(initial=0.0)))
-    return root.outer @ slope, moves
+    own = (np.arange(len(P)), codes.astype(np.intp))
+    gap = -s[:, None] * P
+    gap[own] += s
+    slope = sample.design.tdot(sample.design.vector(gap)).T
+    if free:
+        slope = np.column_stack([gap.sum(axis=0), slope - np.outer(gap.sum(axis=0), root.center)])
+    reduced = root.inner.T @ (Q.T @ slope).ravel()
+    step = Q @ (root.inner @ reduced).reshape(Q.shape[1], -1)
+    shift = to_numpy(sample.design.dot(step[:, int(free) :].T))
+    if free:
+        shift = shift + step[:, 0] - root.center @ step[:, 1:].T
+    shift = shift - (P * shift).sum(axis=1, keepdims=True)
+    shift[own] = 0.0
+    return root.outer @ reduced, float(np.abs(shift[sample.s > 0]).max())

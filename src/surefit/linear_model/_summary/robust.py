@@ -184,7 +184,9 @@ def quantile_estimate(model: Any, sample: Sample, tau: float, alpha: float) -> E
     plain = factor(sample.design, squares, fit_intercept=model.fit_intercept)
     estimates.df_model, left = float(plain.rank), sample.n - plain.rank
     estimates.df_resid = left
-    estimates.fisher = (tau * (1.0 - tau) / size**2 * plain.gram)[None] if size > 0 else None
+    if size > 0:
+        information = plain.information(model.fit_intercept)
+        estimates.fisher = (tau * (1.0 - tau) / size**2 * information)[None]
     scaled = e if kind == "kernel" else each * e
     width = _bandwidth(scaled[used], sample.copies[used], sample.n, tau)
     exact = loss <= 1e-13 * float(sample.s @ np.abs(y))
