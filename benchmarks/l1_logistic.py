@@ -60,7 +60,7 @@ def _peers(X: Any, y: Any, C: float) -> list[Contender]:
     liblinear = fitting(model, X, y, solver="liblinear", max_iter=10_000, **fixed)
     epochs = (3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
     found = [
-        Contender("scikit-learn saga", [Variant("", saga, epochs, "epochs")], goal=5, cap=30.0),
+        Contender("scikit-learn saga", [Variant("", saga, epochs, "epochs")], goal=5, cap=15.0),
         Contender(
             "scikit-learn liblinear", [Variant("", liblinear, decades(-1, -7))], goal=5, cap=30.0
         ),

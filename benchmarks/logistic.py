@@ -80,7 +80,7 @@ def _liblinear(X: Any, y: Any) -> Contender:
         w, b = model.get_decfun()
         return np.array(w), b
 
-    return Contender("LIBLINEAR", [Variant("primal Newton (-s 0)", fit, decades(-2, -8))])
+    return Contender("LIBLINEAR", [Variant("primal Newton (-s 0)", fit, decades(-2, -8))], cap=15.0)
 
 
 def _statsmodels(sm: Any, X: Any, y: Any) -> Contender:
@@ -90,4 +90,4 @@ def _statsmodels(sm: Any, X: Any, y: Any) -> Contender:
         params = sm.Logit(y, A).fit(method="newton", tol=tol, maxiter=100, disp=0).params
         return params[1:], params[0]
 
-    return Contender("statsmodels", [Variant("Newton", fit, decades(-2, -8))])
+    return Contender("statsmodels", [Variant("Newton", fit, decades(-2, -8))], cap=15.0)

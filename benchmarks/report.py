@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "race_goals", "race_page", "ratio_text", "section", "short", "table", "write"]
+__all__ = [
+    "ROOT",
+    "gap_text",
+    "race_goals",
+    "race_page",
+    "ratio_text",
+    "section",
+    "short",
+    "table",
+    "write",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 INTRO = """\
@@ -159,7 +169,10 @@ def race_page(
     lines = [f"## {title}", "", text.strip(), "", table(heads, rows), ""]
     loose = [race for race in results["races"] if (race["reference gap"] or 0.0) > 1e-7]
     for race in loose:
-        lines += [f"D\\* is known to {_g(race['reference gap'])} only on *{race['problem']}*.", ""]
+        lines += [
+            f"D\\* is known to {gap_text(race['reference gap'])} only on *{race['problem']}*.",
+            "",
+        ]
     if ways:
         lines += ["What stands in the way:", "", *ways, ""]
     lines += ["First call, in seconds: " + "; ".join(firsts) + ".", ""]
@@ -173,11 +186,11 @@ def _row(race: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
     start = [race["problem"], row["name"], ours["setting"] or "–"]
     if row["error"]:
         return [*start, f"failed: {row['error']}", "–", "–", "–", "–", "–", goal, reached(row)]
-    setting, gap = row["setting"], _g(row["gap"])
+    setting, gap = row["setting"], gap_text(row["gap"])
     if setting is None:
         setting, gap = "stopped" if row["capped"] else "tightest setting", f"{_floor(row)} (floor)"
     return [*start, setting, short(row.get("ours")), short(row.get("peer")), ratio_text(row),
-            _x(row.get("worst")), f"{_g(ours['gap'])} / {gap}", goal, reached(row)]  # fmt: skip
+            _x(row.get("worst")), f"{gap_text(ours['gap'])} / {gap}", goal, reached(row)]  # fmt: skip
 
 
 def ratio_text(row: Mapping[str, Any]) -> str:
@@ -192,7 +205,7 @@ def ratio_text(row: Mapping[str, Any]) -> str:
 
 def _floor(side: Mapping[str, Any]) -> str:
     gaps = [point["gap"] for point in side["curve"] if point["gap"] is not None]
-    return _g(min(gaps, default=math.inf))
+    return gap_text(min(gaps, default=math.inf))
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -213,7 +226,7 @@ def _x(value: Any) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def _g(value: Any) -> str:
+def gap_text(value: Any) -> str:
     """A gap: rounding below zero reads 0."""
     if value is None or not math.isfinite(value):
         return "none"

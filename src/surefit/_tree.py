@@ -46,6 +46,8 @@ CLASSES = {
     "Perceptron": "surefit.linear_model:Perceptron",
     "QuantileRegressor": "surefit.linear_model:QuantileRegressor",
     "Ridge": "surefit.linear_model:Ridge",
+    "SGDClassifier": "surefit.linear_model:SGDClassifier",
+    "SGDRegressor": "surefit.linear_model:SGDRegressor",
     "TukeyRegressor": "surefit.linear_model:TukeyRegressor",
     "RidgeCV": "surefit.linear_model:RidgeCV",
     "RidgeClassifier": "surefit.linear_model:RidgeClassifier",

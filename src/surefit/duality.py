@@ -58,7 +58,7 @@ from .certificate import Claim, Kind
 from .design import Design, as_design
 from .losses import Absolute, Loss, MarginLoss, Quantile, Softmax, Squared
 from .offsets import best_offset, null_value
-from .penalties import ElasticNet, NoPenalty, Penalty
+from .penalties import L1, ElasticNet, NoPenalty, Penalty
 
 __all__ = ["Gap", "best_offset", "duality_gap", "gap_claim", "null_value"]
 
@@ -134,12 +134,23 @@ def duality_gap(
     stored = _storage_floor(coef, b, params, design, s, loss, penalty, intercept_scaling)
     if isinstance(loss, Squared):  # errors y - z below the rounding of y and z are none
         stored += 64.0 * _EPS**2 * float(s @ (abs(y) + abs(z)) ** 2)
+    if isinstance(loss, (Absolute, Quantile)):
+        rounded = abs(y - z) <= 8.0 * _EPS * (abs(y) + abs(z))
+        stored += float(s @ where(rounded, pointwise, 0.0))
     best = replace(_trivial(primal, loss, z, y, s), floor=stored)
     unpenalised = isinstance(penalty, NoPenalty) and not penalty.positive
     norms = design.column_norms(s) if unpenalised else np.zeros(0)
     for candidate in _candidates(loss, z, y, s, free, witness):
         theta = _repair(candidate, design, mean, y, z, s, loss, norms, free, unpenalised)
         v = _adjoint(theta, design, mean, s, free, intercept_scaling)
+        leak = np.abs(v) if unpenalised else np.zeros_like(v)
+        if _is_kinked_lasso(loss, penalty) and intercept_scaling is None:
+            inside = np.clip(v, -penalty.l1, penalty.l1)  # type: ignore[attr-defined]
+            over = (
+                v - inside
+            )  # next to a tiny alpha, rounding is no violation; scaling would be ruinous
+            if over.any() and _is_rounding(over, theta, design.column_norms(s), s, 1e-13):
+                v, leak = inside, np.abs(over)
         if float(abs(theta).max()) <= 1e-10 * float(
             abs(candidate).max()
         ):  # the repair leads to 0 itself
@@ -155,8 +166,8 @@ def duality_gap(
                 continue
             mass = _mass(loss, z, y, s, theta, pointwise, conjugates, mean, w, b)
             mass += abs(float(np.vdot(v, params))) + penalty.value(params) + abs(dual_penalty)
-            leak = float(np.abs(v * params).sum()) if unpenalised else 0.0
-            floor = 4.0 * _EPS * (8.0 + math.log2(n)) * mass + leak + stored
+            lost = float((leak * np.abs(params)).sum())
+            floor = 4.0 * _EPS * (8.0 + math.log2(n)) * mass + lost + stored
             best = Gap(primal, dual, primal - dual, floor, t * theta)
         if not best.trivial and best.gap <= best.floor:  # a witness that leaves nothing to improve
             break
@@ -342,10 +353,14 @@ def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
     return scales
 
 
-def _is_rounding(v: Array, theta: Array, norms: Array, s: Array) -> bool:
-    """Whether X'(s theta) vanishes as far as rounding lets it: |v_j| <= 1e-11 ||x_j|| ||theta||."""
+def _is_kinked_lasso(loss: Loss, penalty: Penalty) -> bool:
+    return isinstance(loss, (Absolute, Quantile)) and type(penalty) is L1 and not penalty.positive
+
+
+def _is_rounding(v: Array, theta: Array, norms: Array, s: Array, share: float = 1e-11) -> bool:
+    """Whether X'(s theta) vanishes as far as rounding lets it: |v_j| <= share ||x_j|| ||theta||."""
     size = math.sqrt(float(s @ (theta**2).reshape(len(s), -1).sum(axis=1)))
-    limit = 1e-11 * size * norms
+    limit = share * size * norms
     return bool((np.abs(v).reshape(len(limit), -1).max(axis=1) <= limit).all())
 
 

@@ -83,10 +83,14 @@ def test_leave_one_out_is_leaving_one_out(shape, weighted, fit_intercept):
     expected = brute_force(X, y, s, alphas, fit_intercept)
     for form in (X, sp.csr_array(X)):
         for svd in (False, True):
-            errors = leave_one_out(
+            found = leave_one_out(
                 as_design(form), y[:, None], s, alphas, fit_intercept=fit_intercept, svd=svd
             )
-            np.testing.assert_allclose(errors[:, 0], expected, rtol=1e-9, atol=1e-10)
+            np.testing.assert_allclose(found.errors[:, 0], expected, rtol=1e-9, atol=1e-10)
+            coef, intercept = found.solve(alphas[:1])
+            w, b = ridge_by_augmentation(X, y, s, alphas[0], fit_intercept)
+            np.testing.assert_allclose(coef[:, 0], w, rtol=1e-8, atol=1e-10)
+            np.testing.assert_allclose(intercept[0], b, rtol=1e-8, atol=1e-10)
     model = RidgeCV(alphas, fit_intercept=fit_intercept, store_cv_results=True, certify="full")
     model.fit(X, y, sample_weight=s)
     np.testing.assert_allclose(model.cv_results_, s[:, None] * expected**2, rtol=1e-8, atol=1e-12)
@@ -114,7 +118,7 @@ def test_a_row_that_a_column_belongs_to():
     X[7, 5] = 1.0
     alphas = np.array([1e-9, 1e-7])
     expected = brute_force(X, y, s, alphas, True)
-    errors = leave_one_out(as_design(X), y[:, None], s, alphas, fit_intercept=True)[:, 0]
+    errors = leave_one_out(as_design(X), y[:, None], s, alphas, fit_intercept=True).errors[:, 0]
     np.testing.assert_allclose(errors, expected, rtol=1e-8)
 
 
@@ -123,8 +127,8 @@ def test_ill_conditioned_columns_go_through_the_singular_values():
     X = X * 10.0 ** np.arange(-4, 8, 2)  # the squares span 20 orders of magnitude
     alphas = np.array([1e-8, 1e-4])
     expected = brute_force(X, y, np.ones(60), alphas, True)
-    errors = leave_one_out(as_design(X), y[:, None], np.ones(60), alphas, fit_intercept=True)
-    np.testing.assert_allclose(errors[:, 0], expected, rtol=1e-6, atol=1e-6)
+    found = leave_one_out(as_design(X), y[:, None], np.ones(60), alphas, fit_intercept=True)
+    np.testing.assert_allclose(found.errors[:, 0], expected, rtol=1e-6, atol=1e-6)
 
 
 def test_rows_without_weight_are_as_good_as_dropped():

@@ -526,6 +526,21 @@ def test_a_duplicated_column_is_not_identified_and_the_others_are():
     assert np.isfinite(Ridge(1.0).fit(twice, y).summary(twice, y).std_error).all()
 
 
+def test_each_target_is_identified_for_itself():
+    """One penalised, one not: the ridge target does not lend its standard errors to the other."""
+    X, Y = made(50, 3, targets=2)
+    X = np.column_stack([X, X[:, 1]])
+    for alpha, free in (([0.0, 1.0], 0), ([1.0, 0.0], 1)):
+        s = Ridge(alpha).fit(X, Y).summary(X, Y)
+        assert np.isnan(s.std_error[free]).tolist() == [False, False, True, False, True]
+        assert np.isfinite(s.std_error[1 - free]).all()
+        assert any("not identified" in note for note in s.notes)
+        assert s.condition == np.inf
+    tiny = Ridge(1e-30, certify=False).fit(X, Y[:, 0]).summary(X, Y[:, 0])  # a penalty in name only
+    assert np.isnan(tiny.std_error).tolist() == [False, False, True, False, True]
+    assert any("not identified" in note for note in tiny.notes)
+
+
 def test_a_sum_of_columns_is_not_identified():
     X, y = made(50, 4)
     X[:, 3] = X[:, 0] - 2.0 * X[:, 2]
@@ -628,6 +643,34 @@ def test_a_feature_that_is_never_seen_with_one_class(seed, tol):
     s = LogisticRegression(C=np.inf, max_iter=300, tol=tol).fit(X, three).summary(X, three)
     assert np.isnan(s.std_error).all()
     assert "(here: x1)" in " ".join(s.notes)
+
+
+def test_a_fit_that_stopped_early_is_no_maximum():
+    """The Newton step that shows it, against the dense formula."""
+    X, y, s = data("wine")
+    y2 = (y > 0).astype(int)
+    for labels, names in ((y2, ("fit",)), (y, ("fit", "fit"))):
+        with pytest.warns(CertificateWarning):
+            model = LogisticRegression(C=np.inf, max_iter=1).fit(X, labels, s)
+        found = model.summary(X, labels, s)
+        A, P = with_ones(X), model.predict_proba(X)
+        k, classes = A.shape[1], len(names) + 1
+        full, slope = np.zeros((classes, k, classes, k)), np.zeros((classes, k))
+        for c in range(classes):
+            slope[c] = A.T @ (s * ((labels == c) - P[:, c]))
+            for d in range(classes):
+                full[c, :, d, :] = (A.T * (s * P[:, c] * ((c == d) - P[:, d]))) @ A
+        full = full.reshape(classes * k, -1)
+        step = (np.linalg.pinv(full, rcond=1e-12) @ slope.ravel()).reshape(classes, k)
+        shift = A @ step.T
+        shift -= (P * shift).sum(axis=1, keepdims=True)
+        if classes == 2:  # the log-odds themselves
+            shift = A @ (step[1:] - step[:1]).T
+        else:
+            shift[np.arange(len(labels)), labels] = 0.0
+        assert np.isnan(found.std_error).all()
+        note = next(note for note in found.notes if "not a maximum" in note)
+        assert f"by {np.abs(shift).max():.2g}, so" in note
 
 
 def test_collinear_features_are_named_with_their_inflation():

@@ -36,7 +36,8 @@ from surefit.testing import check_certificate
 
 ALPHA = 0.02
 SMOOTH = [Squared(), Huber(1.0), Logistic(), SquaredHinge(), SquareMargin(), Softmax()]
-KINKED = [Hinge(), Absolute(), Quantile(0.3)]
+PINBALL = [Absolute(), Quantile(0.3)]
+KINKED = [Hinge(), *PINBALL]
 PENALTIES = [
     L1(ALPHA), L1(ALPHA, positive=True), L2(ALPHA), L2(ALPHA, positive=True), ElasticNet(ALPHA, 0.5),
     ElasticNet(ALPHA, 0.5, positive=True), ElasticNet(ALPHA, 0.0), ElasticNet(ALPHA, 1.0),
@@ -299,6 +300,9 @@ def cases():
         yield loss, penalty, INTERCEPTS
     for loss, penalty in itertools.product(SMOOTH, FREE):
         yield loss, penalty, INTERCEPTS[:2]
+    for loss in PINBALL:
+        yield loss, NoPenalty(), INTERCEPTS[:2]
+        yield loss, L1(1e-9), INTERCEPTS[:2]  # rounding is no violation of a tiny bound
 
 
 CASES = [pytest.param(*case, id=f"{name(case[0])}-{name(case[1])}") for case in cases()]
@@ -361,6 +365,37 @@ def test_the_witness_is_what_closes_the_gap_of_a_kinked_loss(loss, penalty):
     without, with_it = problem.gap(w, b), problem.gap(w, b, witness=theta)
     assert with_it.gap < 1e-2 * without.gap
     assert with_it.primal == without.primal
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS[:2])
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("loss", PINBALL, ids=name)
+def test_an_unpenalised_pinball_loss_needs_its_witness_and_repairs_it(loss, weights, intercept):
+    """A projection repairs a witness that is nearly right; one that is wrong shows less, never more."""
+    problem = make(loss, NoPenalty(), intercept, weights)
+    w, b, theta = solved(loss, NoPenalty(), intercept, weights)
+    best = problem.gap(w, b, witness=theta)
+    assert abs(best.gap) <= 1e-12 * problem.null
+    assert not best.trivial
+    without = problem.gap(w, b)
+    assert without.gap > 1e-3 * problem.null
+    rng = np.random.default_rng(0)
+    free = problem.intercept == "free"
+    for size in (1e-14, 1e-9, 1e-6, 1e-3, 0.1, 1.0, 1e3):
+        g = problem.gap(w, b, witness=theta + size * rng.normal(size=len(theta)))
+        st = problem.weights * g.theta
+        # exactly in the box, and in the null space to rounding: it is a lower bound on any objective
+        assert (g.theta >= -loss.up).all()
+        assert (g.theta <= loss.down).all()
+        assert np.abs(problem.X.T @ st).max() <= 1e-13 * np.abs(problem.X).max()
+        assert not free or abs(st.sum()) <= 1e-15
+        assert g.dual <= best.primal + g.floor
+        assert g.gap >= best.gap - best.floor
+        assert g.gap <= without.gap
+        if size <= 1e-6:  # what was disturbed by a little is repaired to within a little
+            assert g.gap <= 50 * size * problem.null + best.floor
+    for bad in (np.full(len(theta), np.nan), np.full(len(theta), np.inf), theta[:-1], "text", None):
+        assert problem.gap(w, b, witness=bad).gap == without.gap
 
 
 # ---------------------------------------------------------------------------- (a) 40 digits

@@ -230,8 +230,8 @@ def _truncate_all(v, paid, total, mass, owed, scale):
 
 # Compressed rows: a weight is brought up to date when its feature is met. What happened since, decay and
 # truncation only, has a closed form. Row r of ``past`` holds, after step r, the scale D, the penalty owed,
-# the mass A = sum of D over averaged steps, and B = sum of D U over them; ``shrunk[r]`` is U = sum of eta l1 / D,
-# by which v has shrunk, until it was 0. ``lazy[j]`` is (v, paid, U when last met, total).
+# the mass A = sum of D over averaged steps, and B = sum of D U over them; ``shrunk[r]`` is U = sum of
+# eta l1 / D, by which v has shrunk, until it was 0. ``lazy[j]`` is (v, paid, U when last met, total).
 
 
 @njit(nogil=True, _nrt=False)
@@ -507,7 +507,11 @@ def _pass(sparse, is_lazy):
     return advance
 
 
-_advance_dense, _advance_csr, _advance_lazy = _pass(False, False), _pass(True, False), _pass(True, True)
+_advance_dense, _advance_csr, _advance_lazy = (
+    _pass(False, False),
+    _pass(True, False),
+    _pass(True, True),
+)
 
 
 # ---------------------------------------------------------------------------- several passes
@@ -517,9 +521,7 @@ def _reads(dtype, ndim):
     return types.Array(dtype, ndim, "C", readonly=True)
 
 
-@njit(
-    (float64[::1], float64, _reads(float64, 1)), cache=True, nogil=True, error_model="numpy"
-)
+@njit((float64[::1], float64, _reads(float64, 1)), cache=True, nogil=True, error_model="numpy")
 def judge(state, error, rules):
     """scikit-learn's stopping rule: no improvement by ``tol`` for so many epochs in a row.
 

@@ -14,6 +14,8 @@ from .quantile import QuantileRegressor
 from .ridge import Ridge, ridge_regression
 from .ridge_classifier import RidgeClassifier
 from .ridge_cv import RidgeClassifierCV, RidgeCV
+from .stochastic_gradient import SGDClassifier
+from .stochastic_gradient_regressor import SGDRegressor
 from .tukey import TukeyRegressor
 
 __all__ = [
@@ -35,6 +37,8 @@ __all__ = [
     "RidgeCV",
     "RidgeClassifier",
     "RidgeClassifierCV",
+    "SGDClassifier",
+    "SGDRegressor",
     "TukeyRegressor",
     "enet_path",
     "lasso_path",

@@ -357,7 +357,9 @@ class _Correction:
         self.kept = self.scale > np.append(math.sqrt(self.mass) * noise, [0.0, 0.0])  # not constant
         self.small = part.shape[0] * (p + 2) ** 2 <= _SMALL
         if self.small:  # the singular values of A itself have twice the digits of those of A'SA
-            table = np.column_stack([part.columns(np.arange(p)) - self.mean, np.ones(part.shape[0]), to_numpy(theta)])
+            table = np.column_stack(
+                [part.columns(np.arange(p)) - self.mean, np.ones(part.shape[0]), to_numpy(theta)]
+            )
             self.matrix = np.sqrt(to_numpy(weights))[:, None] * table
             return
         self.matrix = np.zeros((p + 2, p + 2))
@@ -377,7 +379,9 @@ class _Correction:
             self.solve = self._factor(kept)
         k = np.zeros(p + 2)
         k[kept] = self.solve(rhs[kept] / self.scale[kept]) / self.scale[kept]
-        delta = self.part.dot(k[:p]) + float(k[p] - self.mean @ k[:p]) + float(k[p + 1]) * self.theta
+        delta = (
+            self.part.dot(k[:p]) + float(k[p] - self.mean @ k[:p]) + float(k[p + 1]) * self.theta
+        )
         return where(self.weights > 0, delta, 0.0)
 
     def _factor(self, kept: NDArray[np.bool_]) -> Callable[[Array], Array]:

@@ -70,8 +70,8 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
         level : float, default=0.95
             Confidence level of the intervals.
         covariance : str, default="auto"
-            "fisher" for noise of equal variance (the default for least squares), "HC0" to "HC3" for a sandwich
-            that allows the variance to differ from row to row; others as the model offers.
+            "fisher" for noise of equal variance (the default for least squares), "HC0" to "HC3" for a
+            sandwich that allows the variance to differ from row to row; others as the model offers.
         weights : {"precision", "frequency"}, default="precision"
             What sample weights mean: the noise variance of a row is proportional to 1 / weight, or the
             row was seen that many times.

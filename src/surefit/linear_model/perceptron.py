@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
 
 from ..base import Certified
 from ..certificate import Claim, Kind
 from ..design import as_design
-from ..iterate import Fit, Iterate, Stop, run
+from ..iterate import Fit
 from ..separation import Separation, separate
-from ..solvers.perceptron import Hyperplane, perceptron, visits
+from ..solvers.linear_sgd import Rules
 from ._audit import Audit, penalised_loss
+from ._online import OnlineClassifier, Plan, Start
 
 __all__ = ["Perceptron"]
 
 Array = NDArray[np.float64]
-_MAX_INT = np.iinfo(np.int32).max
 _MOST_ENTRIES = 20_000_000  # of a dense copy of the data for the hard-margin problem: 160 MB
 
 
-class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
+class Perceptron(OnlineClassifier):
     r"""Rosenblatt's perceptron: add the rows you get wrong.
 
     Rows are visited one by one; a row with :math:`y(\langle x, w\rangle + b) \le 0` is a mistake, and
@@ -127,8 +118,7 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
     -----
     On dense data the fit is scikit-learn's, order of rows included, and stops earlier when an epoch
     passes without mistakes (nothing would change any more). On sparse data it is the dense one, where
-    scikit-learn moves the intercept a hundred times more slowly; with both penalties at once the two
-    agree only as far as it does not matter in which order a weight is scaled and truncated.
+    scikit-learn moves the intercept a hundred times more slowly.
 
     References
     ----------
@@ -147,9 +137,6 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
     (9, 27)
     """
 
-    coef_: Any
-    intercept_: Any
-    classes_: Any
     mistakes_: NDArray[np.int64]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -213,7 +200,6 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
 
     # ------------------------------------------------------------------ fitting
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: Any,
@@ -226,8 +212,8 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
+        X : {array-like, sparse matrix, RowBlocks} of shape (n_samples, n_features)
+            Training rows. Row blocks are visited in order, shuffled inside each block.
         y : array-like of shape (n_samples,)
             Labels.
         coef_init, intercept_init : array-like, default=None
@@ -239,137 +225,44 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         -------
         self
         """
-        X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
-        if self.warm_start and hasattr(self, "coef_"):
-            coef, intercept = self._hyperplanes()
-            coef_init = coef if coef_init is None else coef_init
-            intercept_init = intercept if intercept_init is None else intercept_init
-        self.classes_ = np.unique(y)
-        self.t_ = 1.0
-        W, b = self._starting_point(X.shape[1], coef_init, intercept_init)
-        self.cold_start_ = not (np.any(W) or np.any(b))
-        stops = self._train(X, y, sample_weight, W, b, self.max_iter)
-        if self.tol is not None and Stop.MAX_ITER in stops:
-            warnings.warn(
-                f"Perceptron reached max_iter={self.max_iter} epochs while the loss was still "
-                "falling: increase max_iter, or raise tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        reasons = sorted({stop.value for stop in stops})
-        return cast(Perceptron, self._seal(X, y, sample_weight, "; ".join(reasons)))
+        return super().fit(X, y, coef_init, intercept_init, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: ArrayLike | None = None,
-        sample_weight: Any = None,
-    ) -> Perceptron:
-        """One epoch over these rows, from where the model stands.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like, default=None
-            All labels there will ever be; needed on the first call.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative factors on the step.
-
-        Returns
-        -------
-        self
-            Its certificate is about the rows of this call.
-        """
-        first = not hasattr(self, "classes_")
-        if first and self.early_stopping:
-            raise ValueError(
-                "early_stopping should be False with partial_fit, got early_stopping=True: "
-                "watch the validation error between the calls instead."
-            )
-        if first and self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all labels at once and is not supported for "
-                "partial_fit; pass the weights of sklearn.utils.compute_class_weight('balanced', "
-                "classes=classes, y=y), computed on a large enough sample, as a dict."
-            )
-        X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=first)
-        _check_partial_fit_first_call(self, classes)
-        start = (None, None) if first else self._hyperplanes()
-        W, b = self._starting_point(X.shape[1], *start)
-        before = 0 if first else self.mistakes_
-        self.t_ = getattr(self, "t_", 1.0)
-        self.cold_start_ = first
-        self._train(X, y, sample_weight, W, b, 1)
-        self.mistakes_ = before + self.mistakes_
-        return cast(Perceptron, self._seal(X, y, sample_weight, "partial_fit makes one epoch"))
-
-    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
-        X, y, sample_weight = self._validate(
-            X, y, sample_weight, reset=reset, accept_sparse="csr", order="C"
+    def _rules(self) -> Rules:
+        l1, l2 = self._penalty_strengths()
+        return Rules(
+            "hinge",
+            edge=0.0,
+            eta0=float(self.eta0),
+            l1=l1,
+            l2=l2,
+            fit_intercept=bool(self.fit_intercept),
+            tol=self.tol,
+            patience=self.n_iter_no_change,
+            ends_clean=l1 == l2 == 0.0,
         )
-        check_classification_targets(y)
-        return X, y, sample_weight
 
-    def _starting_point(
-        self, n_features: int, coef_init: ArrayLike | None, intercept_init: ArrayLike | None
-    ) -> tuple[Array, Array]:
-        """Copies of the given weights and offsets, or zeros; one row a binary problem."""
-        n_classes = len(self.classes_)
-        if n_classes < 2:
-            raise ValueError(
-                f"The number of classes has to be greater than one; got {n_classes} class: "
-                f"y has the single label {self.classes_.tolist()}. Add rows of another class."
-            )
-        problems = 1 if n_classes == 2 else n_classes
-        W, b = np.zeros((problems, n_features)), np.zeros(problems)
-        for name, given, target in (
-            ("coef_init", coef_init, W),
-            ("intercept_init", intercept_init, b),
-        ):
-            if given is None:
-                continue
-            values = np.asarray(given, dtype=np.float64)
-            if problems == 1 and values.size == target.size:
-                values = values.reshape(target.shape)
-            if values.shape != target.shape:
-                raise ValueError(
-                    f"{name} has shape {values.shape}, but {n_classes} classes and {n_features} "
-                    f"features need {target.shape}."
-                )
-            target[...] = values
-        return W, b
+    def _given_starts(self, n_features: int, coef_init: Any, intercept_init: Any) -> list[Start]:
+        starts = super()._given_starts(n_features, coef_init, intercept_init)
+        self.cold_start_ = not any(np.any(start.w) or start.b for start in starts)
+        self.mistakes_ = np.zeros(len(starts), dtype=np.int64)
+        return starts
 
-    def _train(
-        self, X: Any, y: Any, sample_weight: Array | None, W: Array, b: Array, max_iter: int
-    ) -> list[Stop]:
-        """Run every binary problem and set the fitted attributes; why each run ended."""
-        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        rows = X.astype(np.float64, copy=False)
-        plans = list(self._plans(y, sample_weight))
-        jobs = [(rows, plan, W[k], float(b[k]), max_iter) for k, plan in enumerate(plans)]
-        if len(jobs) == 1:
-            fits = [self._solve(*jobs[0])]
-        else:
-            parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
-            fits = parallel(delayed(self._solve)(*job) for job in jobs)
+    def _starts(self, n_features: int, *, resume: bool) -> list[Start]:
+        starts = super()._starts(n_features, resume=resume)
+        self.cold_start_ = not resume
+        return starts
+
+    def _keep(self, fits: list[Fit], plans: list[Plan], X: Any, *, streams: bool) -> None:
+        """The model, and what it does on the training rows: the numbers that the certificate checks."""
         self.coef_ = np.stack([fit.x.w for fit in fits]).astype(X.dtype)
         self.intercept_ = np.array([fit.x.b for fit in fits], dtype=X.dtype)
-        self.mistakes_ = np.array([fit.x.mistakes for fit in fits], dtype=np.int64)
-        self.n_iter_ = max(fit.n_iter for fit in fits)
-        self.t_ += self.n_iter_ * X.shape[0]
-        self._take_stock(rows, plans)
-        return [fit.stop for fit in fits]
-
-    def _take_stock(self, X: Any, plans: list[_Plan]) -> None:
-        """What the fitted model does on the training rows: the numbers that the certificate checks."""
-        W, b = self._hyperplanes()
-        margins = np.stack([plan.signs for plan in plans], axis=1) * (X @ W.T + b)
+        made = np.array([fit.x.updates for fit in fits], dtype=np.int64)
+        self.mistakes_ = self.mistakes_ + made
+        margins = self._scores(X)
+        for k, plan in enumerate(plans):
+            margins[:, k] *= plan.targets
         self.training_mistakes_ = np.sum(~(margins > 0), axis=0)
+        W, b = self._planes()
         lengths = np.hypot(np.linalg.norm(W, axis=1), b)
         self.margin_ = margins.min(axis=0) / np.where(lengths > 0, lengths, 1.0)
         l1, l2 = self._penalty_strengths()
@@ -380,90 +273,12 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
             ]
         )
 
-    def _plans(self, y: Any, sample_weight: Array | None) -> Iterator[_Plan]:
-        """Labels, weights, seed and held-out rows of each binary problem, drawn as scikit-learn does."""
-        rng = check_random_state(self.random_state)
-        if len(self.classes_) == 2:
-            rng.randint(1, _MAX_INT)  # scikit-learn draws one number that it does not use
-            held_out = self._held_out(y, sample_weight)
-            seeds = [int(rng.randint(_MAX_INT))]
-        else:
-            held_out = self._held_out(y, sample_weight)
-            seeds = []
-            for seed in rng.randint(_MAX_INT, size=len(self.classes_)):
-                rng_k = check_random_state(int(seed))
-                rng_k.randint(1, _MAX_INT)
-                seeds.append(int(rng_k.randint(_MAX_INT)))
-        for k, seed in enumerate(seeds):
-            signs, weights = self._binary_problem(k, y, sample_weight)
-            yield _Plan(signs, weights, sample_weight, seed, held_out)
-
-    def _binary_problem(self, k: int, y: Any, sample_weight: Any) -> tuple[Array, Array]:
-        """Signs and weights of the rows: the second class against the first, or class k against all."""
-        binary = len(self.classes_) == 2
-        positive = 1 if binary else k
-        signs = np.where(y == self.classes_[positive], 1.0, -1.0)
-        rest = self.class_weight_[0] if binary else 1.0
-        weights = np.where(signs > 0, self.class_weight_[positive], rest)
-        return signs, weights if sample_weight is None else weights * sample_weight
-
-    def _held_out(self, y: Any, sample_weight: Array | None) -> NDArray[np.bool_] | None:
-        """The mask of the validation rows; None without early stopping."""
-        if not self.early_stopping:
-            return None
-        split = StratifiedShuffleSplit(
-            test_size=self.validation_fraction, random_state=self.random_state
-        )
-        _, rows = next(split.split(np.zeros((len(y), 1)), y))
-        if sample_weight is not None and not np.any(sample_weight[rows]):
-            raise ValueError(
-                "The sample weights for validation set are all zero, consider using a different "
-                f"random state than random_state={self.random_state!r}."
-            )
-        mask = np.zeros(len(y), dtype=np.bool_)
-        mask[rows] = True
-        return mask
-
-    def _solve(self, X: Any, plan: _Plan, w: Array, b: float, max_iter: int) -> Fit:
-        """One binary problem."""
-        l1, l2 = self._penalty_strengths()
-        keep = None if plan.held_out is None else ~plan.held_out
-        steps = perceptron(
-            X,
-            plan.signs,
-            orders=visits(X.shape[0], plan.seed if self.shuffle else None, keep),
-            w=w,
-            b=b,
-            fit_intercept=bool(self.fit_intercept),
-            rate=float(self.eta0),
-            weights=plan.weights,
-            l1=l1,
-            l2=l2,
-        )
-        measure = _training_loss if plan.held_out is None else _validation_error(X, plan)
-        fit = run(
-            steps,
-            certify=None if l1 or l2 else _epoch_mistakes,
-            max_iter=max_iter,
-            callback=_Patience(measure, self.tol, self.n_iter_no_change),
-            verbose=int(self.verbose),
-            name=type(self).__name__,
-        )
-        if fit.stop is Stop.DIVERGED:
-            raise ValueError(
-                f"Floating-point under-/overflow occurred at epoch #{fit.n_iter}: eta0={self.eta0} "
-                "and the values of X are too large. Scaling input data with StandardScaler or "
-                "MinMaxScaler might help."
-            )
-        if fit.stop is Stop.CALLBACK:
-            fit.stop = Stop.FLAT if plan.held_out is None else Stop.VALIDATION
-        return fit
-
-    def _penalty_strengths(self) -> tuple[float, float]:
-        """Factors of ||w||_1 and of ||w||^2 / 2."""
-        share = {None: 0.0, "l2": 0.0, "l1": 1.0, "elasticnet": float(self.l1_ratio)}[self.penalty]
-        alpha = float(self.alpha) if self.penalty is not None else 0.0
-        return alpha * share, alpha * (1.0 - share)
+    def _scores(self, X: Any) -> Array:
+        """X W' + b in float64, a column a binary problem."""
+        W, b = self._planes()
+        if len(W) > 1:
+            return cast(Array, as_design(X).dot(W.T)) + b
+        return cast(Array, as_design(X).dot(W[0]) + b[0])[:, None]
 
     # ------------------------------------------------------------------ certifying
 
@@ -486,8 +301,7 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
 
     def _audits(self, X: Any, y: Any, sample_weight: Any) -> Iterator[Audit]:
         """The facts about each binary problem, from the data and the fitted model, in float64."""
-        W, b = self._hyperplanes()
-        scores = as_design(X).dot(W.T) + b
+        (W, b), scores = self._planes(), self._scores(X)
         with np.errstate(over="ignore"):
             norms = np.sqrt(as_design(X).row_squares() + (1.0 if self.fit_intercept else 0.0))
         for k in range(len(W)):
@@ -546,16 +360,6 @@ class Perceptron(LinearClassifierMixin, SparseCoefMixin, Certified):
         )
         return [Claim.check(f"{name}weight norm", statement, Kind.BOUND, norm, bound, "PER-5")]
 
-    def _hyperplanes(self) -> tuple[Array, Array]:
-        """Weights and offsets in float64, dense again after ``sparsify``."""
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-        return np.asarray(coef, dtype=np.float64), np.asarray(self.intercept_, dtype=np.float64)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 def _best_separation(X: Any, signs: Array, fit_intercept: bool) -> Separation | None:
     """:func:`separate`, or None where the problem is too large for it."""
@@ -565,50 +369,3 @@ def _best_separation(X: Any, signs: Array, fit_intercept: bool) -> Separation | 
         return separate(X, signs, fit_intercept=fit_intercept)
     except RuntimeError:  # the active-set method did not finish
         return None
-
-
-class _Plan(NamedTuple):
-    """One binary problem, before it is run."""
-
-    signs: Array
-    weights: Array  # class weight times sample weight
-    sample_weight: Array | None
-    seed: int
-    held_out: NDArray[np.bool_] | None
-
-
-class _Patience:
-    """scikit-learn's stopping rule: no improvement by ``tol`` for so many epochs in a row."""
-
-    def __init__(self, measure: Callable[[Iterate], float], tol: float | None, epochs: int) -> None:
-        self.measure, self.tol, self.epochs = measure, tol, epochs
-        self.best, self.stale = np.inf, 0
-
-    def __call__(self, k: int, iterate: Iterate) -> bool:
-        if self.tol is None:
-            return False
-        error = self.measure(iterate)
-        self.stale = self.stale + 1 if error > self.best - self.tol else 0
-        self.best = min(self.best, error)
-        return self.stale >= self.epochs
-
-
-def _training_loss(iterate: Iterate) -> float:
-    return iterate.value
-
-
-def _validation_error(X: Any, plan: _Plan) -> Callable[[Iterate], float]:
-    """Minus the weighted accuracy on the held-out rows."""
-    held_out = cast(NDArray[np.bool_], plan.held_out)
-    rows, positive = X[held_out], plan.signs[held_out] > 0
-    weights = None if plan.sample_weight is None else plan.sample_weight[held_out]
-
-    def error(iterate: Iterate) -> float:
-        right = (rows @ iterate.x.w + iterate.x.b > 0) == positive
-        return -float(np.average(right, weights=weights))
-
-    return error
-
-
-def _epoch_mistakes(plane: Hyperplane) -> float:
-    return float(plane.epoch_mistakes)

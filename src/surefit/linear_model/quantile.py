@@ -3,9 +3,9 @@ r"""Quantile regression, certified by a dual point of its linear programme.
     min_{w, b}  1/(sum_i s_i) sum_i s_i rho_q(y_i - x_i'w - b) + alpha ||w||_1
 
 rho_q(e) = max(q e, (q - 1) e) is the pinball loss: its best constant is the q-quantile of y, and the fit is
-the q-quantile of y given x, if that is linear in x. The median, q = 1/2, is the model of least absolute errors
-(half of LOS-3) and the maximum-likelihood fit under Laplace noise (REG-9); moving a target that lies far away
-does not move it.
+the q-quantile of y given x, if that is linear in x. The median, q = 1/2, is the model of least absolute
+errors (half of LOS-3) and the maximum-likelihood fit under Laplace noise (REG-9); moving a target that lies
+far away does not move it.
 
 An unpenalised fit passes through as many rows as it has coefficients. At most a share q of the rows lies
 below it and at most 1 - q above it.

@@ -117,14 +117,15 @@ class _RidgeCV(Certified):
         if weights is not None:
             params = {**params, "sample_weight": weights}
         if self.cv is None:
-            self._leave_one_out(X, y, target, weights, alphas, self._routed(params, "scorer"))
+            extra = self._routed(params, "scorer")
+            coef, intercept = self._leave_one_out(X, y, target, weights, alphas, extra)
         else:
             self._cross_validate(X, y, target, weights, alphas, params)
-        rows, Y, s = kept_rows(X, target, weights)
-        penalty = np.broadcast_to(np.asarray(self.alpha_, dtype=np.float64), (Y.shape[1],)).copy()
-        coef, intercept, *_ = ridge(
-            as_design(rows), Y, s, penalty, fit_intercept=self.fit_intercept
-        )
+            rows, Y, s = kept_rows(X, target, weights)
+            penalty = np.full(Y.shape[1], float(self.alpha_))
+            coef, intercept, *_ = ridge(
+                as_design(rows), Y, s, penalty, fit_intercept=self.fit_intercept
+            )
         self._set_solution(coef, intercept, target, X)
         return self._seal(X, y, sample_weight, "the factorisations finished")
 
@@ -145,7 +146,8 @@ class _RidgeCV(Certified):
 
     def _leave_one_out(
         self, X: Any, y: Any, target: Array, weights: Array | None, alphas: Array, extra: Any
-    ) -> None:
+    ) -> tuple[Array, Array]:
+        """Score the alphas, choose, and give the coefficients for the chosen one."""
         if self.gcv_mode == "svd" and sp.issparse(X):
             warnings.warn(
                 "The 'svd' mode is not supported for sparse X, we fallback to `gcv_mode='eigen'`. Passing "
@@ -161,15 +163,15 @@ class _RidgeCV(Certified):
                 "fixed alpha, or more data."
             )
         grid = alphas.astype(np.float64)
-        kept_errors = leave_one_out(
+        left_out = leave_one_out(
             as_design(rows), Y, s, grid, fit_intercept=self.fit_intercept,
             svd=self.gcv_mode == "svd" and not sp.issparse(X),
         )  # fmt: skip
-        errors = kept_errors
+        errors = left_out.errors
         if len(Y) < len(target):  # a row without weight is predicted by the fit itself
             everything = [(np.arange(len(Y)), np.arange(0))]
             [path] = fold_paths(rows, Y, s, everything, grid, fit_intercept=self.fit_intercept)
-            errors = spread(X, target, np.asarray(weights), kept_errors, path)
+            errors = spread(X, target, np.asarray(weights), errors, path)
         scored = score_errors(self, errors, y, target, weights, extra)
         self.scored_with_ = tuple(sorted(extra))
         self.cv_scores_ = scored.scores
@@ -190,6 +192,8 @@ class _RidgeCV(Certified):
         if self.store_cv_results:
             values = scored.values if target.ndim == 2 else scored.values[:, 0]
             self.cv_results_ = values.astype(X.dtype)
+        penalty = np.asarray(self.alpha_, dtype=np.float64)
+        return left_out.solve(np.broadcast_to(penalty, (Y.shape[1],)).copy())
 
     def _cross_validate(
         self,

@@ -227,7 +227,9 @@ class TukeyRegressor(LinearRegressor):
         statement = f"the objective {value:.6g} is not above that of the robust start, {before:.6g}"
         claims.append(Claim.check("start", statement, Kind.BOUND, value, before + slack, "LOS-5"))
         if self.scale == "mad":
-            size = float(s @ (abs(y) + abs(z))) / float(s.sum()) + float(np.abs(w) @ design.column_norms(s))
+            size = float(s @ (abs(y) + abs(z))) / float(s.sum()) + float(
+                np.abs(w) @ design.column_norms(s)
+            )
             claims.append(_scale_claim(y - z, s, float(self.scale_), size))
         return claims
 

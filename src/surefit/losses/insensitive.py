@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 class ModifiedHuber(MarginLoss):
     """[1 - eta]_+ squared down to eta = -1, then -4 eta: a squared hinge with bounded influence.
 
-    Its conditional minimiser is 2p - 1, so that (1 + z) / 2, clipped, estimates the probability (Zhang, 2004).
+    Its conditional minimiser is 2p - 1, so that (1 + z) / 2, clipped, estimates p (Zhang, 2004).
     """
 
     smoothness = 2.0

@@ -46,9 +46,10 @@ __all__ = ["HuberPoint", "huber"]
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
-_DIRECT = 4000  # most columns for which K is formed
+_DIRECT = 2500  # most columns for which K is formed
 _SAMPLED = 6  # most iterations with K from a sample
 _SAMPLE_BYTES = 1 << 26  # of the sample
+_SPECTRUM = 1200  # largest matrix whose eigenvectors are computed
 _ROTATION = 1 << 30  # operations (n^2 p) up to which singular vectors are cheap
 
 
@@ -105,7 +106,9 @@ def huber(
     if turned is not None:  # what is orthogonal to all rows is 0: w = V u loses nothing
         rotate, table = turned
         if start is not None:
-            start = start._replace(w=np.linalg.lstsq(table, to_numpy(X.dot(start.w)), rcond=None)[0])
+            start = start._replace(
+                w=np.linalg.lstsq(table, to_numpy(X.dot(start.w)), rcond=None)[0]
+            )
         small = as_design(X.vector(table))
         for it in huber(
             small, y, s, epsilon, alpha, start, fit_intercept=fit_intercept, floor=floor
@@ -177,7 +180,9 @@ def _row_space(X: Design, alpha: float) -> tuple[Callable[[Array], Array], Array
         return None
     if np.diag(L).min() < 1e-4 * np.diag(L).max():
         return None
-    return (lambda u: X.tdot(X.vector(solve_triangular(L, u, lower=True, trans="T")))), L  # V = X'L^-T
+    return (
+        lambda u: X.tdot(X.vector(solve_triangular(L, u, lower=True, trans="T")))
+    ), L  # V = X'L^-T
 
 
 # ------------------------------------------------------------------------ pieces in one dimension
@@ -279,6 +284,10 @@ def _solve(K: Array, ridge: float, p: int, rhs: Array) -> tuple[Array, bool]:
             return (found.T / scale).T, True
     except np.linalg.LinAlgError:
         pass
+    if len(unit) > _SPECTRUM:
+        unit[np.diag_indices_from(unit)] += 1e-12 * len(unit)
+        found = cho_solve(cho_factor(unit, check_finite=False), target, check_finite=False)
+        return (found.T / scale).T, float(np.abs(unit @ found - target).max()) <= limit
     values, vectors = np.linalg.eigh(unit)
     large = values > 1e-14 * len(values) * values[-1]
     vectors = vectors[:, large]
@@ -307,9 +316,13 @@ class _Model(NamedTuple):
                 break
             a, e = ends.T
             Ka, Ke = K @ a, K @ e
-            rest = max(self.Q - 2.0 * float(self.q @ a) + float(a @ Ka), 0.0)  # Q at d = a + tau e is
+            rest = max(
+                self.Q - 2.0 * float(self.q @ a) + float(a @ Ka), 0.0
+            )  # Q at d = a + tau e is
             cross = float(e @ (Ka - self.q))  # rest + 2 tau cross + tau^2 e'Ke,
-            bend = self.C - float(e @ Ke)  # and the derivative in tau is 0 where tau^2 bend = rest + 2 tau cross
+            bend = self.C - float(
+                e @ Ke
+            )  # and the derivative in tau is 0 where tau^2 bend = rest + 2 tau cross
             before = tau
             if bend > 1e-12 * self.C:
                 tau = (cross + math.sqrt(cross * cross + bend * rest)) / bend
@@ -423,7 +436,10 @@ class _Newton:
         sizes = np.sqrt(np.maximum(np.diag(self.matrix.K), 0.0) * float(data.s @ limit**2))
         value = _objective(r, data, data.floor, d[:p])
         slack = 1e-9 * self.value + 16.0 * data.total * data.floor
-        if losses > slack or not (np.abs(missed) <= 1e-9 * sizes + data.alpha * 1e-12 * np.abs(d).max()).all():
+        if (
+            losses > slack
+            or not (np.abs(missed) <= 1e-9 * sizes + data.alpha * 1e-12 * np.abs(d).max()).all()
+        ):
             return False
         self.d, self.r, self.value = d, r, value
         self.sigma, self.theta = data.floor, 2.0 * limit
@@ -480,7 +496,7 @@ def _conjugate_gradients(data: _Data, near: Any, r: Any, sigma: float, rhs: Arra
     """K^{-1} rhs without K, where there are too many columns for it; diagonal preconditioner."""
     p = data.X.shape[1]
     weights = data.s * _indicator(near)
-    if data.alpha == 0.0 and int(near.sum()) < 2 * p:
+    if int(near.sum()) < 2 * p:  # the near rows alone would not determine the step
         weights = _reweighted(data, r, sigma)
     ridge = data.alpha * sigma * (np.arange(len(rhs)) < p)
     diagonal = data.X.column_norms(weights, data.center if data.free else None) ** 2

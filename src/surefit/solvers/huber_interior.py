@@ -190,7 +190,10 @@ class _Rows:
 
         def solve(b: Array, target: Any) -> tuple[Array, Any]:
             weighted = weights * target
-            rhs = np.append(b + np.append(self.adjoint(weighted), float(weighted @ kappa)), to_numpy(target)[kept])
+            rhs = np.append(
+                b + np.append(self.adjoint(weighted), float(weighted @ kappa)),
+                to_numpy(target)[kept],
+            )
             try:
                 v = scale * np.linalg.solve(K, scale * rhs)
             except np.linalg.LinAlgError:

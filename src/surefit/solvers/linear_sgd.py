@@ -4,8 +4,8 @@ For a convex loss l, weights s_i and a penalty, the objective is
 
     P(w, b) = (1/n) sum_i s_i l(<x_i, w> + b, y_i) + l1 ||w||_1 + (l2/2) ||w||^2,
 
-and one visit to a row steps along the gradient of its own term, which is unbiased: E[grad_i] = grad P (OPT-5).
-A step costs the entries of the row, whatever n. The rows are visited in a new order each epoch, the
+and one visit to a row steps along the gradient of its own term, which is unbiased, E[grad_i] = grad P
+(OPT-5). A step costs the entries of the row, whatever n. The rows are visited in a new order each epoch, the
 order of scikit-learn's solvers for the same seed; the perceptron is the same loop on another loss (PER-4).
 
 Steps (OPT-18), t counting visits from 1: constant and adaptive eta0 (the latter divided by 5 when the
@@ -63,7 +63,9 @@ class Point(NamedTuple):
     updates: int  # visits that moved w, since the start of the run
     epoch_updates: int  # in the last epoch
     verdict: str  # "", "flat", "clean" (an epoch without updates) or "diverged"
-    dual: Callable[[], Array]  # theta with (1/n) X'(s theta) = -l2 w, where w started at 0; a witness
+    dual: Callable[
+        [], Array
+    ]  # theta with (1/n) X'(s theta) = -l2 w, where w started at 0; a witness
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,8 @@ def linear_sgd(
     ------
     Iterate
         ``x`` is a :class:`Point`, ``value`` the mean over the last epoch's visits of the loss before
-        the update, plus the penalty, ``estimate`` the updates of that epoch, ``cost`` the epochs made.
+        the update, plus the penalty, ``estimate`` the updates of that epoch where their absence ends the run,
+        ``cost`` the epochs made.
     """
     from .._jit import sgd as jit
 
@@ -179,7 +182,7 @@ def linear_sgd(
     s = np.ones(n) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     outside = isinstance(X, RowBlocks)
     judged = error is None and not outside
-    packed = rules.packed(judged=judged)
+    judgement = rules.packed(judged=True)
     run = _Run(
         y=np.ascontiguousarray(y, dtype=np.float64),
         weights=s,
@@ -188,7 +191,7 @@ def linear_sgd(
         dual=dual,
         era=era,
         state=state,
-        rules=packed,
+        rules=rules.packed(judged=judged),
     )
     if outside:
         epochs = run.over_blocks(X, seed)
@@ -213,7 +216,7 @@ def linear_sgd(
         b, value = float(state[jit.B]), float(state[jit.VALUE] / max(state[jit.VISITS], 1.0))
         code = int(state[jit.VERDICT])
         if not judged and code == jit.GOES_ON:
-            code = jit.judge(state, value if error is None else error(w, b), packed)
+            code = jit.judge(state, value if error is None else error(w, b), judgement)
         verdict = ("", "flat", "clean", "diverged")[code]
         averaged = state[jit.T] - rules.average
         point = Point(
@@ -229,7 +232,8 @@ def linear_sgd(
             theta,
         )
         value = np.inf if verdict == "diverged" else value
-        yield Iterate(point, value, estimate=float(point.epoch_updates), cost=cost)
+        estimate = float(point.epoch_updates) if rules.ends_clean else math.nan
+        yield Iterate(point, value, estimate, cost=cost)
 
 
 class _Run(NamedTuple):

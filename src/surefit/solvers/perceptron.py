@@ -17,14 +17,14 @@ A. Novikoff, "On convergence proofs for perceptrons", Symp. Math. Theory of Auto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..iterate import Iterate
+from .linear_sgd import Rules, linear_sgd, visits
 
 __all__ = ["Hyperplane", "Update", "batch_perceptron", "perceptron", "updates", "visits"]
 
@@ -96,43 +96,28 @@ def perceptron(
     >>> last.x.w.tolist(), last.x.b, last.x.mistakes
     ([2.0, 2.0], -1.0, 9)
     """
-    n, d = X.shape
-    advance = _kernel(X)
-    w = np.zeros(d) if w is None else np.array(w, dtype=np.float64)
-    y = np.ascontiguousarray(y, dtype=np.float64)
-    step = np.full(n, float(rate)) if weights is None else rate * np.asarray(weights, np.float64)
-    received = np.zeros(d if l1 > 0 else 0)
-    scalars = np.array([b, 0.0, rate], dtype=np.float64)
-    decay = max(0.0, 1.0 - rate * l2)  # never past zero, however long the step
-    total = 0
-    for order in visits(n) if orders is None else orders:
-        values, mistakes = advance(
-            y, step, order[None, :], w, received, scalars, fit_intercept, decay, l2, l1
-        )
-        total += int(mistakes[0])
-        finite = bool(np.isfinite(scalars[0]) and np.isfinite(w).all())
-        value = float(values[0]) / len(order) if finite else np.inf
-        here = Hyperplane(w.copy(), float(scalars[0]), total, int(mistakes[0]))
-        yield Iterate(here, value, estimate=float(mistakes[0]), step=rate)
-        if mistakes[0] == 0 and l1 == l2 == 0:
-            return
-
-
-def visits(
-    n: int, seed: int | None = None, keep: NDArray[np.bool_] | None = None
-) -> Iterator[Order]:
-    """The order of the rows in each epoch, without end.
-
-    Without a ``seed``: 0, 1, ..., n - 1. With one, a random permutation, composed with itself once
-    more each epoch: the sequence of scikit-learn's stochastic solvers. ``keep`` masks rows out.
-    """
-    from .._jit.perceptron import shuffle_positions
-
-    order = np.arange(n)
-    positions = order if seed is None else shuffle_positions(n, np.uint32(seed))
-    while True:
-        order = order[positions]
-        yield order if keep is None else order[keep[order]]
+    rules = Rules(
+        "hinge",
+        edge=0.0,
+        eta0=float(rate),
+        l1=l1,
+        l2=l2,
+        fit_intercept=fit_intercept,
+        ends_clean=l1 == l2 == 0,
+    )
+    steps = linear_sgd(
+        X,
+        y,
+        rules,
+        weights=weights,
+        orders=visits(X.shape[0]) if orders is None else orders,
+        start=None if w is None and b == 0.0 else (np.zeros(X.shape[1]) if w is None else w, b),
+        max_iter=1 << 62,
+    )
+    for iterate in steps:
+        point = iterate.x
+        here = Hyperplane(point.w, point.b, point.updates, point.epoch_updates)
+        yield Iterate(here, iterate.value, float(point.epoch_updates), rate)
 
 
 def updates(
@@ -188,23 +173,3 @@ def batch_perceptron(X: Array, y: Array, *, rate: float = 1.0) -> Iterator[Itera
             return
         w = w + rate / n * (y[wrong] @ X[wrong])
         b = b + rate / n * float(y[wrong].sum())
-
-
-def _kernel(X: Any) -> Callable[..., Any]:
-    """The compiled epoch, with X bound in the one layout that it was compiled for."""
-    from functools import partial
-
-    from .._jit.perceptron import epochs_csr, epochs_dense
-
-    if not sp.issparse(X):
-        return partial(epochs_dense, np.ascontiguousarray(X, dtype=np.float64))
-    csr = sp.csr_array(X)
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    return partial(
-        epochs_csr,
-        np.ascontiguousarray(csr.data, dtype=np.float64),
-        np.ascontiguousarray(csr.indices, dtype=np.int32).view(np.uint32),
-        np.ascontiguousarray(csr.indptr, dtype=np.int64),
-    )

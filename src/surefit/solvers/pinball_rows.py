@@ -71,41 +71,46 @@ class PinballData:
             center = np.zeros(X.shape[1])
         middle = len(y) // 2
         offset = float(np.partition(y, middle)[middle]) if fit_intercept else 0.0
-        size = float(s @ np.abs(y - offset) / s.sum())
+        away = np.abs(y - offset)
+        size = float(np.partition(away, middle)[middle]) or float(s @ away / s.sum())
         unit = 2.0 ** round(math.log2(size)) if size > 0.0 else 1.0  # exact to divide by
         return cls(
             X, (y - offset) / unit, s / s.mean(), q, alpha, fit_intercept, center, scale,
             columns, offset, unit, np.flatnonzero(s > 0),
         )  # fmt: skip
 
-    def rows(self, columns: Index, index: Index, side: Any = None, times: Any = 1.0) -> PinballRows:
-        """The samples ``index``, the means of those with a ``side``, the penalty.
+    def rows(
+        self, columns: Index, index: Index, y: Array, side: Any = None, times: Any = 1.0
+    ) -> PinballRows:
+        """The samples ``index`` with targets ``y``, the means of those with a ``side``, the penalty.
 
         ``times`` multiplies the weights of the samples: how many rows each stands for.
         """
-        names, y, s = [index], [self.y[index]], [self.s[index] * times]
+        names, targets, s = [index], [y[index]], [self.s[index] * times]
         parts = [self.matrix(columns, index)]
         if side is not None:
-            for name, mass, mean, target in self._means(side):
+            for name, mass, mean, target in self._means(side, y):
                 parts.append(like(self.standardised(mean[None, columns], columns), parts[0]))
-                names, y = [*names, np.array([name])], [*y, np.array([target])]
+                names.append(np.array([name]))
+                targets.append(np.array([target]))
                 s.append(np.array([mass]))
         weight = np.concatenate(s)
         low, high = (self.q - 1.0) * weight, self.q * weight
         if self.alpha > 0.0:
             bound = float(weight.sum()) * self.alpha / self.scale[columns]
-            names, y = [*names, PENALTY - columns], [*y, np.zeros(len(columns))]
+            names.append(PENALTY - columns)
+            targets.append(np.zeros(len(columns)))
             low, high = np.concatenate([low, -bound]), np.concatenate([high, bound])
         A = Rows(_stack(parts), len(columns) if self.alpha > 0.0 else 0)
-        target = A.vector(np.concatenate(y))
+        target = A.vector(np.concatenate(targets))
         return PinballRows(A, target, A.vector(low), A.vector(high), np.concatenate(names))
 
-    def _means(self, side: Any) -> list[tuple[int, float, Array, float]]:
+    def _means(self, side: Any, y: Array) -> list[tuple[int, float, Array, float]]:
         """(name, weight, mean row, mean target) of the rows above and of those below."""
         picked = np.stack([self.s * (side > 0), self.s * (side < 0)], axis=1)
         sums, mass = self.X.tdot(self.X.vector(picked)), picked.sum(axis=0)
         return [
-            (name, float(mass[j]), sums[:, j] / mass[j], float(picked[:, j] @ self.y / mass[j]))
+            (name, float(mass[j]), sums[:, j] / mass[j], float(picked[:, j] @ y / mass[j]))
             for j, name in enumerate((ABOVE, BELOW))
             if mass[j] > 0.0
         ]

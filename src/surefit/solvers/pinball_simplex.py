@@ -33,7 +33,8 @@ __all__ = ["choose_basis", "pinball_simplex"]
 
 Array = NDArray[np.float64]
 _REFRESH = 40  # pivots between two factorisations
-_WITHIN = 1e-12  # a dual variable may leave its bounds by this share of their distance
+_EPS = float(np.finfo(np.float64).eps)
+_WITHIN = 1e-12  # a dual variable may leave its bounds by this share of the nearer one
 _STALLED = 10  # steps of length 0 before the targets are moved
 _MOVE = 1e-8  # how far, relative to their mean size,
 _TRIES = 3  # and how often
@@ -75,8 +76,8 @@ def pinball_simplex(
     hint : array of shape (n,)
         A dual point near the optimum: it says on which side a row lies that the fit passes through.
 
-    The estimate is the largest distance of a dual variable from its bounds, relative to the distance of
-    these; the vertex is optimal when it is 0 (to rounding), and the generator then ends.
+    The estimate is the largest distance of a dual variable from its bounds, relative to the nearer one; the
+    vertex is optimal when it is 0 (to rounding), and the generator then ends.
     """
     low, high, hint = (to_numpy(v) for v in (low, high, hint))
     true = to_numpy(y)
@@ -84,7 +85,7 @@ def pinball_simplex(
     rng, still, moved, tries = np.random.default_rng(seed), 0, False, 0
     while True:
         worst, violation = state.worst()
-        if violation <= _WITHIN:
+        if violation == 0.0:
             if not moved:
                 yield state.iterate(0.0)
                 return
@@ -109,6 +110,7 @@ class _Vertex:
     def __init__(self, A: Rows, y: Array, low: Array, high: Array, basis: Any, upper: Any) -> None:
         self.A, self.low, self.high, self.basis, self.upper = A, low, high, basis, upper
         self.width = high - low
+        self.mass = float(np.sum(np.minimum(-low, high)))
         self.retarget(y)
 
     def retarget(self, y: Array) -> None:
@@ -145,12 +147,13 @@ class _Vertex:
         return a - (self.pull + a @ self.A.take(self.basis)) @ self.inverse
 
     def worst(self) -> tuple[int, float]:
-        """The place in the basis whose dual variable is farthest out, along a steep edge."""
-        a = self.duals()
-        out = np.maximum(a - self.high[self.basis], self.low[self.basis] - a)
-        out = out / self.width[self.basis]
-        steep = np.where(out > _WITHIN, out / np.linalg.norm(self.inverse, axis=0), -1.0)
-        return int(np.argmax(steep)), float(out.max(initial=0.0))
+        """The place in the basis whose dual variable is farthest out, along a steep edge; and how far."""
+        a, low, high = self.duals(), self.low[self.basis], self.high[self.basis]
+        length, nearer = np.abs(self.inverse).sum(axis=0), np.minimum(-low, high)
+        allowed = np.maximum(_WITHIN * nearer, 2.0 * _EPS * self.mass * length)
+        out = np.maximum(a - high, low - a)
+        out = np.where(out > allowed, out, 0.0)
+        return int(np.argmax(out / self.width[self.basis] / length)), float((out / nearer).max())
 
     def pivot(self, place: int) -> float:
         """Let the row at ``place`` leave the fit; the length of the step, -1 if nothing ends it."""

@@ -45,6 +45,7 @@ _SCREEN = 5000  # rows or columns up to which an interior point on all columns i
 _WARM = 50  # columns that come in by pivots alone
 _ROWS = 10_000  # rows up to which all take part
 _DEPENDENT = 1e-12  # relative size of what is left of a column that depends on others
+_OUTLIER = 100.0  # targets are drawn to within so many typical deviations for a first, rough fit
 _FEW = 3  # a sample is worth while when it is this many times smaller
 
 
@@ -110,7 +111,7 @@ class _Work:
     stop: Stop = Stop.FINISHED
 
     def run(self, steps: Any, tol: float, most: int = 200) -> Fit:
-        fit = run(steps, tol=tol, max_iter=max(1, min(most, self.left)))
+        fit = run(steps, tol=tol, max_iter=max(0, min(most, self.left)))
         self.left, self.done, self.stop = self.left - fit.n_iter, self.done + fit.n_iter, fit.stop
         return fit
 
@@ -120,7 +121,7 @@ def _screened(data: PinballData, work: _Work) -> Index:
     n, columns = len(data.used), data.columns
     if min(n, len(columns)) > _SCREEN:
         return columns[:0]
-    rows = data.rows(columns, data.used)
+    rows = data.rows(columns, data.used, data.y)
     _, a, _ = work.run(frisch_newton(*rows[:4]), _ROUGH).x
     return columns[np.abs(to_numpy(a / rows.high)[n:]) > 0.9]
 
@@ -137,37 +138,45 @@ def _solve(
         spread, positive = data.spread(columns), data.s > 0.0
         share = np.minimum(size * (0.5 / n + 0.5 * spread**2 / np.sum(spread**2)), 1.0) * positive
         sample = np.flatnonzero(np.random.default_rng(0).uniform(size=len(share)) < share)
-        rough = data.rows(columns, sample, times=1.0 / share[sample])
+        y = np.clip(data.y, -_OUTLIER, _OUTLIER)  # how far away a row lies does not matter
+        rough = data.rows(columns, sample, y, times=1.0 / share[sample])
         beta = work.run(frisch_newton(*rough[:4]), _ROUGH).x[0]
         while _FEW * size < n and work.left > 0:
             r = data.residual(beta, columns)
             far = np.where(positive, np.abs(r) / spread, np.inf)
             kept = np.sort(np.argpartition(far, size)[:size])
-            solved, beta = _solve_sides(data, columns, kept, np.sign(r) * positive, work)
+            reach = max(1.0, 4.0 * float(np.abs(r[kept]).max()))
+            y = np.clip(data.y, data.y - r - reach, data.y - r + reach)
+            solved, beta = _solve_sides(data, columns, kept, y, np.sign(r) * positive, work)
             if solved is not None:
                 return solved
             size *= 2
-    vertex = _vertex(data.rows(columns, data.used), work, start)
+    vertex = _vertex(data.rows(columns, data.used, data.y), work, start)
     theta = np.zeros(len(data.y))
     theta[data.used] = -vertex.a[:n] / data.s[data.used]
     return vertex, theta
 
 
 def _solve_sides(
-    data: PinballData, columns: Index, kept: Index, side: Array, work: _Work
+    data: PinballData, columns: Index, kept: Index, y: Array, side: Array, work: _Work
 ) -> tuple[tuple[_Vertex, Array] | None, Array]:
-    """The solution if the sides of all rows but ``kept`` are right, or nearly; and the last fit."""
+    """The solution if the sides of all rows but ``kept`` are right, or nearly; and the last fit.
+
+    ``y`` are the targets, those far from the fit drawn nearer: it is the same fit, with smaller numbers.
+    """
     enough, vertex = len(kept) // 5, None
     side[kept] = 0.0
     while True:
-        rows = data.rows(columns, kept, side)
+        rows = data.rows(columns, kept, y, side)
         vertex = _vertex(rows, work, vertex)
-        wrong = np.flatnonzero(side * data.residual(vertex.beta, columns) < -1e-12)
+        r = data.residual(vertex.beta, columns) - (data.y - y)  # right with y, the more so with data.y
+        wrong = np.flatnonzero(side * r < -1e-12)
         if not len(wrong):
             break
         if len(wrong) > enough or work.left <= 0:
             return None, vertex.beta
         side[wrong] = 0.0
+        y[wrong] = data.y[wrong]
         kept = np.sort(np.concatenate([kept, wrong]))
     a = np.zeros(len(data.y))
     a[kept] = vertex.a[: len(kept)] / data.s[kept]

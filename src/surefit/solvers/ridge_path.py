@@ -24,7 +24,8 @@ Allen, "The relationship between variable selection and data augmentation" (1974
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,12 +35,12 @@ from .._namespace import like, to_numpy
 from ..design import Design, as_design
 from .direct import ridge
 
-__all__ = ["fold_paths", "leave_one_out"]
+__all__ = ["LeaveOneOut", "fold_paths", "leave_one_out"]
 
 Array = NDArray[np.float64]
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 _EPS = float(np.finfo(np.float64).eps)
-_TRUST = 1e-8  # smallest over largest eigenvalue below which a Gram matrix is not trusted
+_TRUST = 1e-7  # smallest over largest eigenvalue below which a Gram matrix is not trusted
 _DENSE_ENTRIES = 1 << 27  # a sparse matrix with fewer entries than this (1 GiB) may be made dense
 _LEVER = 1e-6  # 1 - h below which a row's error comes from a fit without it,
 _LEVER_WORK = 2e10  # as long as all such fits take about as many multiplications as this
@@ -49,10 +50,17 @@ _EXACT, _REFINE = 1e-12, 1e-6  # estimated errors up to which a fold is left alo
 # ------------------------------------------------------------------------ leave-one-out
 
 
+class LeaveOneOut(NamedTuple):
+    """The errors on the rows left out, and the fit to all rows that their factorisation gives for free."""
+
+    errors: Array  # y_i - prediction of the model fitted without row i, (n, T, n_alphas)
+    solve: Callable[[Array], tuple[Array, Array]]  # a penalty per target -> (p, T) and (T,)
+
+
 def leave_one_out(
     X: Design, Y: Array, s: Array, alphas: Array, *, fit_intercept: bool, svd: bool = False
-) -> Array:
-    """The errors y_i - prediction of the model fitted without row i, of shape (n, T, n_alphas).
+) -> LeaveOneOut:
+    """Leave each row out, for all penalties.
 
     Parameters
     ----------
@@ -66,77 +74,98 @@ def leave_one_out(
         Use the singular value decomposition in any case.
     """
     n, p = X.shape
+    if n > p and not svd:
+        eigen = _eigen_columns(X, Y, s, fit_intercept)
+        digits = eigen.digits(alphas)
+        too_large = n > 2 * p and n * p > _DENSE_ENTRIES and not X.centres_first
+        if digits > _TRUST or too_large:
+            errors, rest = _tall(X, Y, s, alphas, eigen, fit_intercept)
+            if n > 2 * p or rest.min() * digits > _TRUST:
+                errors = _lifted(X, Y, s, alphas, errors, rest, fit_intercept)
+                return LeaveOneOut(errors, partial(_solve_columns, X, Y, s, eigen))
     mean, y_mean = _means(X, Y, s, fit_intercept)
-    R = Y - y_mean
-    if n > 2 * p and not svd:
-        eigen = _eigen_columns(X, R, s, mean, float(alphas.min()))
-        if eigen is not None:
-            return _tall(X, Y, s, alphas, eigen, fit_intercept)
     unit = np.sqrt(s / s.sum()) if fit_intercept else None
-    B = np.sqrt(s)[:, None] * R
+    B = np.sqrt(s)[:, None] * (Y - y_mean)
+    root = np.sqrt(s)[:, None, None]
     if n > 2 * p:
-        if n * p > _DENSE_ENTRIES and not X.centres_first:
-            return _tall(X, Y, s, alphas, _eigen(X, R, s, mean), fit_intercept)
         U, d, _ = np.linalg.svd(_weighted(X, s, mean), full_matrices=False)
         shrink = d[:, None] ** 2 / (d[:, None] ** 2 + alphas)
         rest = 1.0 - (U * U) @ shrink - (0.0 if unit is None else (unit**2)[:, None])
         fitted = np.einsum("ik,kt,ka->ita", U, U.T @ B, shrink, optimize=True)
-        errors = (B[:, :, None] - fitted) / np.sqrt(s)[:, None, None]
-        return _lifted(X, Y, s, alphas, errors, rest, fit_intercept)
-    lam, Q = _eigen_rows(X, s, mean, unit, float(alphas.min()), svd=svd)
+        errors = _lifted(X, Y, s, alphas, (B[:, :, None] - fitted) / root, rest, fit_intercept)
+        return LeaveOneOut(errors, lambda a: ridge(X, Y, s, a, fit_intercept=fit_intercept)[:2])
+    A, lam, Q = _eigen_rows(X, s, mean, unit, float(alphas.min()), svd=svd)
+    projected = Q.T @ B
     shrink = 1.0 / (lam[:, None] + alphas)  # (k, n_alphas)
-    c = np.einsum("ik,kt,ka->ita", Q, Q.T @ B, shrink, optimize=True)
-    d_inverse = (Q * Q) @ shrink
-    return c / d_inverse[:, None, :] / np.sqrt(s)[:, None, None]
+    c = np.einsum("ik,kt,ka->ita", Q, projected, shrink, optimize=True)
+    errors = c / ((Q * Q) @ shrink)[:, None, :] / root
+
+    def solve(alpha: Array) -> tuple[Array, Array]:  # w = A'c, refined once
+        if A is None or svd:
+            return ridge(X, Y, s, alpha, fit_intercept=fit_intercept)[:2]
+        inverse = 1.0 / (lam[:, None] + alpha)
+        c = Q @ (inverse * projected)
+        c += Q @ (inverse * (Q.T @ (B - A @ (A.T @ c) - alpha * c)))
+        w = A.T @ c
+        return w, y_mean - mean @ w
+
+    return LeaveOneOut(errors, solve)
 
 
 class _Eigen(NamedTuple):
-    """A'A = V diag(lam) V', the means taken out, and V'A'b."""
+    """A'A = V diag(lam) V', V'A'b, and the means taken out."""
 
     lam: Array
     V: Array
-    mean: Array
     projected: Array
+    mean: Array
+    y_mean: Array
+    clean: bool  # nothing was lost in the products
+
+    def digits(self, alphas: Array) -> float:
+        """What is left of an error of 1 in the products: the smallest over the largest eigenvalue."""
+        alpha = float(alphas.min())
+        return float((self.lam[0] + alpha) / (self.lam[-1] + alpha)) if self.clean else 0.0
 
 
-def _eigen(X: Design, R: Array, s: Array, mean: Array) -> _Eigen:
-    center = mean if mean.any() else None
-    lam, V = np.linalg.eigh(X.gram(X.vector(s), center))
-    weighted = s[:, None] * R
-    right = X.tdot(X.vector(weighted)) - np.outer(mean, weighted.sum(axis=0))
-    return _Eigen(np.maximum(lam, 0.0), V, mean, V.T @ right)
+def _eigen_columns(X: Design, Y: Array, s: Array, fit_intercept: bool) -> _Eigen:
+    gram, right, mean, y_mean = X.moments(X.vector(Y), X.vector(s), centred=fit_intercept)
+    lam, V = np.linalg.eigh(gram)
+    lost = (
+        np.diag(gram) < 1e-8 * mean**2 * s.sum()
+    )  # centred after the products, large means cancel
+    clean = X.centres_first or not bool(lost.any())
+    return _Eigen(np.maximum(lam, 0.0), V, V.T @ right, mean, y_mean, clean)
 
 
-def _eigen_columns(X: Design, R: Array, s: Array, mean: Array, alpha: float) -> _Eigen | None:
-    """The eigenvectors of A'A; None where squaring the condition number would cost digits."""
-    eigen = _eigen(X, R, s, mean)
-    lam = eigen.lam
-    if lam[0] + alpha < _TRUST * (lam[-1] + alpha):
-        return None
-    if not X.centres_first:  # centred after the products, where large means cancel
-        spread = np.einsum("jk,k->j", eigen.V**2, lam)
-        if (spread < 1e-8 * mean**2 * s.sum()).any():
-            return None
-    return eigen
+def _solve_columns(
+    X: Design, Y: Array, s: Array, eigen: _Eigen, alpha: Array
+) -> tuple[Array, Array]:
+    """The coefficients for a penalty per target, refined once with the true residual."""
+    lam, V, projected, mean, y_mean, _ = eigen
+    inverse, target = 1.0 / (lam[:, None] + alpha), Y - y_mean
+    w = V @ (inverse * projected)
+    slope = X.respond(w, lambda rows, z: s[rows, None] * (target[rows] - z), mean)
+    w += V @ (inverse * (V.T @ (slope - alpha * w)))
+    return w, y_mean - mean @ w
 
 
 def _tall(
     X: Design, Y: Array, s: Array, alphas: Array, eigen: _Eigen, fit_intercept: bool
-) -> Array:
-    """e_i / (1 - h_i), block by block."""
-    _, V, mean, projected = eigen
+) -> tuple[Array, Array]:
+    """e_i and 1 - h_i, block by block."""
+    lam, V, projected, mean, y_mean, _ = eigen
     n, T, count = len(Y), Y.shape[1], len(alphas)
-    shrink = 1.0 / (eigen.lam[:, None] + alphas)
+    shrink = 1.0 / (lam[:, None] + alphas)
     slopes = (projected[:, :, None] * shrink[:, None, :]).reshape(len(V), -1)
     errors, rest = np.empty((n, T, count)), np.empty((n, count))
     own = s / s.sum() if fit_intercept else np.zeros(n)
-    y_mean = s @ Y / s.sum() if fit_intercept else np.zeros(T)
     for rows, block in _row_blocks(X):
         Z = to_numpy(block @ like(V, block)) - mean @ V
         rest[rows] = 1.0 - own[rows, None] - s[rows, None] * ((Z * Z) @ shrink)
         fitted = (Z @ slopes).reshape(len(Z), T, count)
         errors[rows] = (Y[rows] - y_mean)[:, :, None] - fitted
-    return _lifted(X, Y, s, alphas, errors, rest, fit_intercept)
+    return errors, rest
 
 
 def _lifted(
@@ -174,24 +203,22 @@ def _without(X: Design, Y: Array, s: Array, alphas: Array, i: int, fit_intercept
 
 def _eigen_rows(
     X: Design, s: Array, mean: Array, unit: Array | None, alpha: float, *, svd: bool
-) -> tuple[Array, Array]:
-    """A A' = Q diag(lam) Q' on the complement of ``unit``, where A A' is 0 and nothing should be seen."""
+) -> tuple[Array | None, Array, Array]:
+    """A, lam, Q with A A' = Q diag(lam) Q' on the complement of ``unit``, where A A' is 0."""
     n, p = X.shape
-    if not svd:
-        A = _weighted(X, s, mean) if X.centres_first or n * p <= _DENSE_ENTRIES else None
+    A = _weighted(X, s, mean) if X.centres_first or n * p <= _DENSE_ENTRIES else None
+    if not svd or A is None:
         K = _row_products(X, s, mean) if A is None else A @ A.T
         if unit is not None:
             K = _reflected(_reflected(K, unit).T, unit)[1:, 1:]
         lam, Q = np.linalg.eigh(K)
         if A is None or lam[0] + alpha >= _TRUST * (lam[-1] + alpha):
-            return np.maximum(lam, 0.0), _restored(Q, unit)
-    A = _weighted(X, s, mean)
-    if unit is not None:
-        A = _reflected(A, unit)[1:]
-    Q, d, _ = np.linalg.svd(A, full_matrices=len(A) > p)  # all of the rows' space
+            return A, np.maximum(lam, 0.0), _restored(Q, unit)
+    seen = A if unit is None else _reflected(A, unit)[1:]
+    Q, d, _ = np.linalg.svd(seen, full_matrices=len(seen) > p)  # all of the rows' space
     lam = np.zeros(len(Q))
     lam[: len(d)] = d**2
-    return lam, _restored(Q, unit)
+    return A, lam, _restored(Q, unit)
 
 
 def _reflected(M: Array, unit: Array) -> Array:

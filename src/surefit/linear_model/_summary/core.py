@@ -99,7 +99,7 @@ class Estimates:
     noise: Noise
     outputs: tuple[str, ...] = ()
     covariance: Array | None = None  # (T, k, k)
-    identified: NDArray[np.bool_] | None = None  # (k,)
+    identified: NDArray[np.bool_] | None = None  # (k,) or (T, k)
     df: Any = math.inf  # of Student's t
     tested: bool = True  # whether a p-value answers the question it seems to answer
     method: str = "none"

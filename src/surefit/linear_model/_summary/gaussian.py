@@ -44,6 +44,7 @@ from .core import (
 
 __all__ = ["listed", "shrinkage"]
 
+_ENTRIES = 1 << 27  # of all covariance matrices together (1 GiB)
 _KINDS = ("fisher", "HC0", "HC1", "HC2", "HC3")
 _NEGLIGIBLE = (
     0.01  # a shift by this share of a standard error changes 95 % coverage in the fifth digit
@@ -94,6 +95,11 @@ def _linear_in_y(model: Any, sample: Sample, alpha: Array) -> Estimates:
         estimates.notes.append(why_not)
         return estimates
     outputs, k = coef.shape
+    if outputs * k * k > _ENTRIES:
+        raise ValueError(
+            f"the summary of {outputs} targets with {k} parameters each holds {outputs} covariance matrices, "
+            "which do not fit in memory: fit and summarise some of the targets at a time."
+        )
     covariance, fisher = np.empty((outputs, k, k)), np.empty((outputs, k, k))
     roots: dict[float, Root] = {}
     rss = sample.s @ residuals**2
@@ -122,19 +128,21 @@ def _linear_in_y(model: Any, sample: Sample, alpha: Array) -> Estimates:
         covariance[t] = root.outer @ middle @ root.outer.T
     estimates.noise.scale[:] = np.sqrt(estimates.noise.variance)
     estimates.covariance, estimates.fisher = covariance, fisher
-    estimates.df, estimates.condition = estimates.df_resid, root.condition
-    estimates.identified = root.identified
+    each = [roots[a] for a in alpha.tolist()]
+    estimates.df, estimates.condition = estimates.df_resid, max(root.condition for root in each)
+    estimates.identified = np.stack([root.identified for root in each])
     names = sample.parameters(model.fit_intercept)
-    if not alpha.any():
-        estimates.notes += collinearity(root, names)
-    else:
-        bias = np.zeros_like(coef)
-        for t, a in enumerate(alpha.tolist()):
-            pull = (
-                a * coef[t] * np.r_[[0.0] * bool(model.fit_intercept), np.ones(len(sample.names))]
-            )
-            bias[t] = roots[a].outer @ (roots[a].outer.T @ pull)
-        shrinkage(estimates, bias, k)
+    if alpha.any():
+        coefficients = np.r_[[0.0] * bool(model.fit_intercept), np.ones(len(sample.names))]
+        bias = [
+            r.outer @ (r.outer.T @ (a * w * coefficients)) for r, a, w in zip(each, alpha, coef)
+        ]
+        shrinkage(estimates, np.stack(bias), k)
+    for (
+        a,
+        root,
+    ) in roots.items():  # a penalty too small to make a difference does not identify anything
+        estimates.notes += collinearity(root, names) if a == 0 or not root.identified.all() else []
     estimates.method = _method(kind, estimates, shrunk=not estimates.tested)
     estimates.notes += _noise_notes(estimates, sample)
     return estimates

@@ -167,31 +167,43 @@ def _reference(model: LogisticRegression, sample: Sample) -> int | None:
     return int(found[0])
 
 
-def _infinite(
-    estimates: Estimates, sample: Sample, moves: float, step: Array, separated: bool
+def _no_maximum(
+    estimates: Estimates, sample: Sample, step: Array, moves: Array, doubt: Array
 ) -> bool:
-    """Whether the maximum-likelihood estimate is not shown to exist; if so, take back what rests on it.
+    """Whether the maximum-likelihood estimate is not shown to exist; if so, say it and take back the rest.
 
     It exists iff no direction of the coefficients makes every row at least as likely and some more likely
     (Albert & Anderson 1984), which positive weights lambda_i with sum_i lambda_i y_i a_i = 0 exclude. One
     Newton step from the fit turns its residuals into such weights, changing each by at most the share
     ``moves`` by which the step moves the log-odds of a row. Near a maximum that is tiny. Towards infinity it
-    is 1: the likelihood of the rows that go there falls off like exp(-t), on which each step gains 1.
+    is 1: the loss of the rows that go there falls off like exp(-t), on which each step gains 1. ``doubt`` is
+    the probability of the other classes: rows that move although they are in doubt are no separated rows, but
+    a sign of a fit that was stopped early.
     """
-    if moves <= 0.5:
+    going = (moves > 0.5) & (sample.s > 0)
+    if not going.any():
         return False
+    estimates.covariance = estimates.fisher = None
+    if float(doubt[going].max()) > 1e-3:
+        estimates.notes.insert(
+            0,
+            "not a maximum of the likelihood: one more Newton step would move the log-odds of a row by "
+            f"{float(moves[going].max()):.2g}, so there are no standard errors. Fit to the end: raise "
+            "max_iter, or lower tol.",
+        )
+        return True
     size = np.abs(step).reshape(-1, step.shape[-1])[:, -len(sample.names) :].max(axis=0)
     size = size * sample.spread()
-    going = [name for name, part in zip(sample.names, size, strict=True) if part > 0.1 * size.max()]
-    some = ", ".join(going[:8]) + (", ..." if len(going) > 8 else "")
-    why = "the classes are separated" if separated else "some rows are separated from the others"
+    names = [name for name, part in zip(sample.names, size, strict=True) if part > 0.1 * size.max()]
+    some = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    rest = float(doubt[(sample.s > 0) & ~going].max(initial=0.0))
+    why = "some rows are separated from the others" if rest > 1e-3 else "the classes are separated"
     estimates.notes.insert(
         0,
         f"infinite: {why}, and the likelihood keeps growing as the coefficients do (here: {some}); it has no "
         "maximum. The values shown are where the fit stopped, and there are no standard errors. Use a "
         "penalty (a finite C).",
     )
-    estimates.covariance = estimates.fisher = None
     return True
 
 
@@ -219,8 +231,7 @@ def _binary(
     )
     if l2 == 0:
         step, moves = _newton(sample, root, s * (codes - p), free)
-        separated = float(np.where(codes > 0, z[:, 0], -z[:, 0])[s > 0].min()) > 0
-        if _infinite(estimates, sample, moves, step, separated):
+        if _no_maximum(estimates, sample, step, moves, np.where(codes > 0, 1.0 - p, p)):
             return False
     middle = np.eye(root.rank)
     if l2 > 0:
@@ -236,19 +247,19 @@ def _binary(
         penalty = np.r_[[offset_penalty] * bool(free), np.full(len(sample.names), l2)]
         bias = root.outer @ (root.outer.T @ (penalty * estimates.coef[0]))
         shrinkage(estimates, bias[None], len(penalty))
-    else:
+    if l2 == 0 or not root.identified.all():
         estimates.notes += collinearity(root, sample.parameters(free))
     return True
 
 
-def _newton(sample: Sample, root: Root, scores: Array, free: bool) -> tuple[Array, float]:
-    """A Newton step from the fit: in the parameters, and the most that it moves the log-odds of a row."""
+def _newton(sample: Sample, root: Root, scores: Array, free: bool) -> tuple[Array, Array]:
+    """A Newton step from the fit: in the parameters, and how far it moves the log-odds of each row."""
     slope = sample.design.tdot(sample.design.vector(scores))
     if free:
         slope = np.append(scores.sum(), slope - scores.sum() * root.center)
     step = root.outer @ (root.inner.T @ slope)
     moves = to_numpy(sample.design.dot(step[int(free) :])) + (step[0] if free else 0.0)
-    return step, float(np.abs(moves[sample.s > 0]).max())
+    return step, np.abs(moves)
 
 
 def _softmax(
@@ -288,9 +299,8 @@ def _softmax(
     root = root_of(fisher + np.diag(ridge), center, publish)
     if l2 == 0:
         step, moves = _softmax_newton(sample, root, Q, codes, s, P, free)
-        own = np.take_along_axis(z, codes.astype(np.intp)[:, None], axis=1)
-        separated = bool(((z < own).sum(axis=1) == classes - 1)[s > 0].all())
-        if _infinite(estimates, sample, moves, step.reshape(outputs, k), separated):
+        doubt = 1.0 - np.take_along_axis(P, codes.astype(np.intp)[:, None], axis=1)[:, 0]
+        if _no_maximum(estimates, sample, step.reshape(outputs, k), moves, doubt):
             return False
     middle = np.eye(root.rank)
     if l2 > 0:
@@ -313,7 +323,7 @@ def _softmax(
         padded[:, -len(sample.names) :] = l2 * _dense(model.coef_)
         bias = root.outer @ (root.inner.T @ (Q.T @ padded).ravel())
         shrinkage(estimates, bias.reshape(outputs, k), len(fisher))
-    elif not identified.all():
+    if not identified.all():
         shared = dataclasses.replace(root, identified=identified)
         estimates.notes += collinearity(shared, sample.parameters(free))
     return True
@@ -335,7 +345,7 @@ def _softmax_meat(
 
 def _softmax_newton(
     sample: Sample, root: Root, Q: Array, codes: Array, s: Array, P: Array, free: bool
-) -> tuple[Array, float]:
+) -> tuple[Array, Array]:
     """As ``_newton``; a row moves by what its log-probabilities of the other classes do."""
     own = (np.arange(len(P)), codes.astype(np.intp))
     gap = -s[:, None] * P
@@ -350,4 +360,4 @@ def _softmax_newton(
         shift = shift + step[:, 0] - root.center @ step[:, 1:].T
     shift = shift - (P * shift).sum(axis=1, keepdims=True)
     shift[own] = 0.0
-    return root.outer @ reduced, float(np.abs(shift[sample.s > 0]).max())
+    return root.outer @ reduced, np.abs(shift).max(axis=1)

@@ -33,6 +33,7 @@ from ..._namespace import to_numpy
 from ...inference.information import Root, factor, meat
 from ...inference.summary import Noise
 from ..huber import HuberRegressor
+from ..quantile import QuantileRegressor
 from ..tukey import TukeyRegressor
 from .core import Array, Estimates, Sample, collinearity, describe, sandwich_weights, too_many
 from .gaussian import shrinkage
@@ -75,6 +76,11 @@ def _tukey(model: TukeyRegressor, sample: Sample) -> Estimates:
         float(model.alpha) / scale if scale > 0 else 0.0,  # its loss is not divided by the scale
         convex=False,
     )
+
+
+@describe.register
+def _quantile(model: QuantileRegressor, sample: Sample) -> Estimates:
+    return quantile_estimate(model, sample, float(model.quantile), float(model.alpha))
 
 
 def m_estimate(
@@ -243,7 +249,7 @@ def _finish(
         pull = np.r_[[0.0] * bool(model.fit_intercept), np.full(len(sample.names), penalty)]
         bias = root.outer @ (root.outer.T @ (pull * estimates.coef[0]))
         shrinkage(estimates, bias[None], len(pull))
-    else:
+    if penalty == 0 or not root.identified.all():
         estimates.notes += collinearity(root, sample.parameters(model.fit_intercept))
 
 
