@@ -65,6 +65,7 @@ class LeastSquares(Problem):
 
     def __init__(self, X: Any, y: Array, l2: float = 0.0) -> None:
         self.X, self.y, self.l2 = X, y, l2
+        self._gram: Array | None = None
         self.scale = 0.5 * float(np.sum((y - y.mean()) ** 2))
 
     def primal(self, *point: Any) -> Array:
@@ -79,7 +80,9 @@ class LeastSquares(Problem):
         if self.l2 > 0:
             leak = self.X.T @ t
             return np.array([float(self.y @ t - 0.5 * t @ t - 0.5 * leak @ leak / self.l2)])
-        t = _annihilate(t, self.X, np.ones(len(t), dtype=bool), np.zeros(len(w) + 1))
+        if self._gram is None:
+            self._gram = _moments(self.X)
+        t = _annihilate(t, self.X, slice(None), self._gram, np.zeros(len(w) + 1))
         return np.array([float(self.y @ t - 0.5 * t @ t)])
 
 
@@ -238,7 +241,9 @@ class Huber(Problem):
         r = self.y - self.X @ w - b
         s, most = self._scale_of(r), 2.0 * self.epsilon
         u = np.clip(2.0 * r / s, -most, most)
-        u = _annihilate(u, self.X, np.abs(u) < most, np.append(2.0 * self.alpha * w, 0.0))
+        free = np.abs(u) < most
+        wanted = np.append(2.0 * self.alpha * w, 0.0)
+        u = _annihilate(u, self.X, free, _moments(self.X[free]), wanted)
         excess = max(1.0, float(np.max(np.abs(u))) / most, float(np.sqrt(u @ u / (4 * len(u)))))
         u = u / excess
         leak = self.X.T @ u
@@ -286,18 +291,22 @@ def _flat(point: tuple[Any, ...]) -> tuple[Array, float]:
     return w, b
 
 
-def _annihilate(t: Array, X: Any, free: NDArray[np.bool_], wanted: Array) -> Array:
-    """The nearest vector that equals t outside ``free`` and has (X'u, 1'u) = wanted."""
-    rows = X[free]
-    shift = rows.mean(axis=0)
-    A = np.column_stack([rows - shift, np.ones(len(rows))])
-    gram = A.T @ A
-    for _ in range(2):  # the second pass removes what rounding left in the first
-        sums = np.append(X.T @ t, t.sum()) - wanted
-        sums[:-1] -= shift * sums[-1]
-        t = t.copy()
-        t[free] -= A @ np.linalg.solve(gram, sums)
-    return t
+def _moments(rows: Any) -> Array:
+    """A'A for A = (rows, 1)."""
+    sums = rows.sum(axis=0)
+    return np.block([[rows.T @ rows, sums[:, None]], [sums[None, :], np.full((1, 1), len(rows))]])
+
+
+def _annihilate(t: Array, X: Any, free: Any, gram: Array, wanted: Array) -> Array:
+    """The nearest vector that equals t outside the rows ``free`` and has (X'u, 1'u) = wanted.
+
+    ``gram`` is :func:`_moments` of these rows. Each pass removes what rounding left in the one before.
+    """
+    u, rows = t.copy(), X if isinstance(free, slice) else X[free]
+    for _ in range(3):
+        step = np.linalg.solve(gram, np.append(X.T @ u, u.sum()) - wanted)
+        u[free] -= rows @ step[:-1] + step[-1]
+    return u
 
 
 def _sigmoid(z: Array) -> Array:

@@ -512,3 +512,17 @@ def test_a_dual_point_on_the_boundary_shows_no_finite_optimum():
     codes = np.array([0.0, 1.0])
     assert _is_interior(np.array([[-0.6, 0.4, 0.2], [0.1, -0.3, 0.2]]), codes)
     assert not _is_interior(np.array([[-0.4, 0.4, 0.0], [0.1, -0.3, 0.2]]), codes)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_quasi_separation_is_never_called_a_finite_optimum(seed):
+    """A column that is 1 on some rows of one class only: its coefficient grows for ever.
+
+    The dual point is then 0 on those rows in exact arithmetic, and positive by rounding at times.
+    """
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, 100)
+    X = np.column_stack([rng.normal(size=100), (labels == 1) & (rng.random(100) < 0.4)])
+    model = LogisticRegression(C=np.inf, max_iter=300).fit(X.astype(float), labels)
+    claim = surefit.verify(model, X.astype(float), labels)["finite optimum"]
+    assert claim.status is not Status.HOLDS
