@@ -32,8 +32,8 @@ __all__ = ["Contender", "Variant", "decades", "interval", "paired", "race", "sec
 
 TARGET = 1e-6
 LONG, SHORT = 60.0, 1.0  # seconds of a run above which three pairs do, below which eleven are taken
-WORTH_REPEATING = (
-    30.0  # a longer first call of a lone setting is not repeated: compiling is little of it
+REPEAT = (
+    10.0  # a first call of a lone setting that takes longer is the run: compiling is little of it
 )
 EXTRA = 2.0  # seconds worth spending on a tighter setting, for the plot alone
 Point = tuple[Any, ...]
@@ -133,6 +133,11 @@ def paired(ours: Callable[[], Any], peer: Callable[[], Any], pairs: int) -> dict
     for _ in range(pairs):
         mine.append(seconds(ours)[0])
         theirs.append(seconds(peer)[0])
+    return summary(mine, theirs)
+
+
+def summary(mine: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:
+    """Medians, the median ratio with its interval, and the worst."""
     ratios = [b / a for a, b in zip(mine, theirs, strict=True)]
     low, high = interval(ratios)
     return {
@@ -156,10 +161,11 @@ def race(
         for contender in (ours, *peers):  # D* is raised as the contenders come along
             print(f"    {title}: {contender.name} ...", flush=True)
             searches.append(search := Search(contender))
-            try:
-                best = _search(search, problem, best)
-            except Exception as error:  # a peer that breaks is a result
-                search.error = f"{type(error).__name__}: {error}"[:200]
+            for variant in contender.variants:
+                try:
+                    best = _search(search, variant, problem, best)
+                except Exception as error:  # a peer that breaks is a result
+                    search.error = f"{type(error).__name__}: {error}"[:200]
             _judge(searches, problem, best)
         return _timed(title, problem, searches, best, pairs)
 
@@ -173,33 +179,29 @@ def _reference(ours: Contender, problem: Problem) -> Any:
         return np.array(-np.inf)
 
 
-def _search(search: Search, problem: Problem, best: Any) -> Any:
-    """Restart over variants and settings; returns the best dual value so far."""
-    cap = search.contender.cap
-    for variant in search.contender.variants:
-        runs: list[Run] = []
-        warm_up = min(
-            2, len(variant.settings) - 1
-        )  # the loosest setting may return before it compiles
-        best = _restart(runs, variant, warm_up, problem, best)
-        search.first_call = max(runs[0].seconds, np.nan_to_num(search.first_call))
-        if warm_up or runs[0].seconds < WORTH_REPEATING:
-            runs.clear()
-        for order in range(len(runs), len(variant.settings)):
-            if runs and (runs[-1].gap <= TARGET or _predicted(runs) > cap):
-                break
-            best = _restart(runs, variant, order, problem, best)
-        last = runs[-1]
-        if last.gap > TARGET:
-            stopped = last.order + 1 < len(variant.settings) or last.seconds > 0.8 * cap
-            search.capped = search.capped or stopped
-        elif last.order > 0:
-            best = _restart(runs, variant, last.order - 0.5, problem, best)
-        for order in range(int(last.order) + 1, len(variant.settings)):  # further, for the plot
-            if last.gap > TARGET or last.seconds > EXTRA or order > last.order + 2:
-                break
-            best = _restart(runs, variant, order, problem, best)
-        search.runs += runs
+def _search(search: Search, variant: Variant, problem: Problem, best: Any) -> Any:
+    """Restart over the settings of a variant; returns the best dual value so far."""
+    cap, last_order = search.contender.cap, len(variant.settings) - 1
+    warm_up = min(2, last_order)  # the loosest setting may return before it compiles
+    runs: list[Run] = []
+    best = _restart(runs, variant, warm_up, problem, best)
+    search.first_call = max(runs[0].seconds, np.nan_to_num(search.first_call))
+    if warm_up or runs[0].seconds < REPEAT:
+        runs.clear()
+    for order in range(len(runs), last_order + 1):
+        if runs and (runs[-1].gap <= TARGET or _predicted(runs) > cap):
+            break
+        best = _restart(runs, variant, order, problem, best)
+    last = runs[-1]
+    if last.gap > TARGET:
+        search.capped = search.capped or last.order < last_order or last.seconds > 0.8 * cap
+    elif last.order > 0:
+        best = _restart(runs, variant, last.order - 0.5, problem, best)
+    for order in range(int(last.order) + 1, last_order + 1):  # further down, for the plot
+        if last.gap > TARGET or last.seconds > EXTRA or order > last.order + 2:
+            break
+        best = _restart(runs, variant, order, problem, best)
+    search.runs += runs
     return best
 
 
@@ -255,11 +257,15 @@ def _timed(
     for search in others:
         row = _side(search) | {"goal": search.contender.goal}
         record["peers"].append(row)
-        if ours is None or search.error:
-            continue
         peer = search.chosen()
+        if ours is None or (search.error and peer is None):
+            continue
         if peer is None:
             row |= _never(search, ours, pairs)
+            continue
+        if peer.seconds > search.contender.cap:  # its one run will do, and the page says so
+            mine_again = statistics.median(seconds(partial(_again, ours))[0] for _ in range(pairs))
+            row |= summary([mine_again], [peer.seconds])
             continue
         count = min(3, pairs) if peer.seconds > LONG else pairs
         count = 2 * pairs + 1 if peer.seconds < SHORT else count
@@ -291,6 +297,6 @@ def _side(search: Search) -> dict[str, Any]:
         "gap": None if chosen is None else chosen.gap,
         "first call": search.first_call,
         "capped": search.capped,
-        "error": search.error,
+        "error": "" if chosen else search.error,
         "curve": [run.record() for run in search.runs],
     }

@@ -9,7 +9,7 @@ import numpy as np
 from .data import correlated, labels
 from .evaluate import Logistic
 from .harness import Contender, Point, Variant, decades, race
-from .peers import fitting, ours, peer
+from .peers import ours, peer, precisions
 from .report import race_page
 
 TITLE = "Logistic regression"
@@ -27,16 +27,11 @@ def measure(options: Any) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     X = correlated(n, p, rng)
     y = labels(X @ (rng.standard_normal(p) / np.sqrt(p)) - 0.5, rng)
-    mine = [
-        Variant("default", fitting(ours("LogisticRegression"), X, y, **FIXED), decades(-2, -10))
-    ]
+    variants = precisions(ours("LogisticRegression"), X, y, decades(-2, -10), **FIXED)
     title = f"logistic {n:,} x {p}".replace(",", " ")
     problem = Logistic(X, 2.0 * y - 1.0, C)
-    return {
-        "races": [
-            race(title, problem, Contender("surefit", mine), _peers(X, y), pairs=options.pairs)
-        ]
-    }
+    mine = Contender("surefit", variants)
+    return {"races": [race(title, problem, mine, _peers(X, y), pairs=options.pairs)]}
 
 
 def page(results: dict[str, Any]) -> str:
@@ -46,22 +41,15 @@ def page(results: dict[str, Any]) -> str:
 def _peers(X: Any, y: Any) -> list[Contender]:
     import sklearn.linear_model
 
-    model, grid, single = (
-        sklearn.linear_model.LogisticRegression,
-        decades(-2, -9),
-        X.astype(np.float32),
-    )
+    model, grid = sklearn.linear_model.LogisticRegression, decades(-2, -9)
     goals = {"lbfgs": 5.0, "newton-cholesky": 2.0}
     found = []
     for solver, goal in goals.items():
-        variants = [
-            Variant("float64", fitting(model, X, y, solver=solver, **FIXED), grid),
-            Variant("float32", fitting(model, single, y, solver=solver, **FIXED), grid),
-        ]
+        variants = precisions(model, X, y, grid, solver=solver, **FIXED)
         found.append(Contender(f"scikit-learn {solver}", variants, goal))
     if intelex := peer("sklearnex.linear_model"):
-        fit = fitting(intelex.LogisticRegression, X, y, solver="lbfgs", **FIXED)
-        found.append(Contender("scikit-learn-intelex", [Variant("lbfgs", fit, grid)]))
+        variants = precisions(intelex.LogisticRegression, X, y, grid, solver="lbfgs", **FIXED)
+        found.append(Contender("scikit-learn-intelex lbfgs", variants))
     if peer("liblinear.liblinearutil"):
         found.append(_liblinear(X, y))
     if statsmodels := peer("statsmodels.api"):
@@ -86,8 +74,8 @@ def _liblinear(X: Any, y: Any) -> Contender:
 def _statsmodels(sm: Any, X: Any, y: Any) -> Contender:
     A = np.column_stack([np.ones(len(X)), X])
 
-    def fit(tol: float) -> Point:
-        params = sm.Logit(y, A).fit(method="newton", tol=tol, maxiter=100, disp=0).params
+    def fit(_: None) -> Point:
+        params = sm.Logit(y, A).fit(method="newton", tol=1e-4, maxiter=100, disp=0).params
         return params[1:], params[0]
 
-    return Contender("statsmodels", [Variant("Newton", fit, decades(-2, -8))], cap=15.0)
+    return Contender("statsmodels", [Variant("Newton, tol 0.0001", fit)], cap=15.0)

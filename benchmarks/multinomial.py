@@ -9,7 +9,7 @@ import numpy as np
 from .data import correlated
 from .evaluate import Softmax
 from .harness import Contender, Variant, decades, race
-from .peers import fitting, ours, peer
+from .peers import ours, peer, precisions
 from .report import race_page
 
 TITLE = "Softmax regression"
@@ -25,16 +25,11 @@ def measure(options: Any) -> dict[str, Any]:
     X = correlated(n, p, rng)
     scores = X @ (rng.standard_normal((p, k)) / np.sqrt(p)) + rng.gumbel(size=(n, k))
     y = np.argmax(scores, axis=1)
-    mine = [
-        Variant("default", fitting(ours("LogisticRegression"), X, y, **FIXED), decades(-2, -10))
-    ]
+    variants = precisions(ours("LogisticRegression"), X, y, decades(-2, -10), **FIXED)
     title = f"softmax {n:,} x {p} x {k}".replace(",", " ")
     problem = Softmax(X, y, C)
-    return {
-        "races": [
-            race(title, problem, Contender("surefit", mine), _peers(X, y), pairs=options.pairs)
-        ]
-    }
+    mine = Contender("surefit", variants)
+    return {"races": [race(title, problem, mine, _peers(X, y), pairs=options.pairs)]}
 
 
 def page(results: dict[str, Any]) -> str:
@@ -44,19 +39,12 @@ def page(results: dict[str, Any]) -> str:
 def _peers(X: Any, y: Any) -> list[Contender]:
     import sklearn.linear_model
 
-    model, grid, single = (
-        sklearn.linear_model.LogisticRegression,
-        decades(-2, -9),
-        X.astype(np.float32),
-    )
+    model, grid = sklearn.linear_model.LogisticRegression, decades(-2, -9)
     found = []
     for solver, goal in {"lbfgs": 5.0, "newton-cholesky": 2.0}.items():
-        variants = [
-            Variant("float64", fitting(model, X, y, solver=solver, **FIXED), grid),
-            Variant("float32", fitting(model, single, y, solver=solver, **FIXED), grid),
-        ]
+        variants = precisions(model, X, y, grid, solver=solver, **FIXED)
         found.append(Contender(f"scikit-learn {solver}", variants, goal))
     if intelex := peer("sklearnex.linear_model"):
-        fit = fitting(intelex.LogisticRegression, X, y, solver="lbfgs", **FIXED)
-        found.append(Contender("scikit-learn-intelex", [Variant("lbfgs", fit, grid)]))
+        variants = precisions(intelex.LogisticRegression, X, y, grid, solver="lbfgs", **FIXED)
+        found.append(Contender("scikit-learn-intelex lbfgs", variants))
     return found

@@ -9,14 +9,13 @@ import numpy as np
 from .data import correlated
 from .evaluate import LeastSquares
 from .harness import Contender, Point, Variant, race
-from .peers import fitting, ours, peer
+from .peers import fitting, ours, peer, precisions
 from .report import race_page
 
 TITLE = "Least squares"
 TEXT = """
-`LinearRegression` with its defaults. No tolerance to choose: each method ends where it ends. The peers are
-tried in both precisions (float32 data too, as long as the gap on the float64 data is reached) and both
-memory layouts.
+`LinearRegression` with its defaults. No tolerance to choose: each method ends where it ends. Everybody may
+use the data in float32 as long as the gap on the float64 data is reached, the peers also in Fortran order.
 """
 WHY: dict[str, str] = {}
 
@@ -26,7 +25,7 @@ def measure(options: Any) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     X = correlated(n, p, rng)
     y = X @ rng.standard_normal(p) + 2.0 + rng.standard_normal(n)
-    mine = Contender("surefit", [Variant("default", fitting(ours("LinearRegression"), X, y))])
+    mine = Contender("surefit", precisions(ours("LinearRegression"), X, y))
     title = f"OLS {n:,} x {p}".replace(",", " ")
     return {"races": [race(title, LeastSquares(X, y), mine, _peers(X, y), pairs=options.pairs)]}
 
@@ -38,14 +37,11 @@ def page(results: dict[str, Any]) -> str:
 def _peers(X: Any, y: Any) -> list[Contender]:
     import sklearn.linear_model
 
-    layouts = {
-        "float64": (X, y),
-        "float64, Fortran order": (np.asfortranarray(X), y),
-        "float32": (X.astype(np.float32), y.astype(np.float32)),
-    }
+    by_column = np.asfortranarray(X)
 
     def variants(model: Any) -> list[Variant]:
-        return [Variant(label, fitting(model, *data)) for label, data in layouts.items()]
+        fortran = Variant("float64, Fortran order", fitting(model, by_column, y))
+        return [*precisions(model, X, y), fortran]
 
     found = [Contender("scikit-learn", variants(sklearn.linear_model.LinearRegression), goal=10)]
     if intelex := peer("sklearnex.linear_model"):

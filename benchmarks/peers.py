@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["MISSING", "fitting", "ours", "peer"]
+import numpy as np
+
+from .harness import Variant
+
+__all__ = ["MISSING", "fitting", "ours", "peer", "precisions"]
 
 PACKAGE = {
     "sklearnex": "scikit-learn-intelex",
@@ -47,3 +51,14 @@ def fitting(
         return fitted.coef_, fitted.intercept_
 
     return fit
+
+
+def precisions(
+    model: Any, X: Any, y: Any, settings: Sequence[Any] = (None,), **fixed: Any
+) -> list[Variant]:
+    """Variants of a fit on the data in float64 and in float32; labels stay as they are."""
+    single = y.astype(np.float32) if y.dtype.kind == "f" else y
+    return [
+        Variant("float64", fitting(model, X, y, **fixed), settings),
+        Variant("float32", fitting(model, X.astype(np.float32), single, **fixed), settings),
+    ]

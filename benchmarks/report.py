@@ -197,6 +197,8 @@ def ratio_text(row: Mapping[str, Any]) -> str:
     """The ratio with its interval, or what stands for it."""
     if "ratio" in row:
         low, high = row["interval"]
+        if len(row["pairs"]) == 1:
+            return f"{_x(row['ratio'])} (one pair)"
         return f"{_x(row['ratio'])} [{_x(low)}, {_x(high)}]"
     if "ratio at least" in row:
         return f"> {_x(row['ratio at least'])}"

@@ -279,6 +279,27 @@ def test_a_peer_that_would_take_too_long_gives_a_lower_bound(monkeypatch):
     assert report.ratio_text(row) == "> 100"
 
 
+def test_a_peer_too_slow_to_repeat_is_run_once(monkeypatch):
+    clock = Clock(monkeypatch)
+    ours = Contender("ours", [Variant("", clock.solver(lambda t: 1.0, lambda t: 0.0), GRID)])
+    runs = []
+    slow = clock.solver(lambda t: runs.append(t) or 90.0, lambda t: 0.0)
+    row = race("toy", Toy(), ours, [Contender("peer", [Variant("", slow)], goal=50, cap=60.0)])[
+        "peers"
+    ][0]
+    assert len(runs) == len(row["pairs"]) == 1
+    assert report.ratio_text(row) == "90.0 (one pair)"
+
+
+def test_a_variant_that_breaks_leaves_the_others(monkeypatch):
+    clock = Clock(monkeypatch)
+    ours = Contender("ours", [Variant("", clock.solver(lambda t: 1.0, lambda t: 0.0), GRID)])
+    fine = Variant("fine", clock.solver(lambda t: 2.0, lambda t: 0.0))
+    broken = Variant("broken", lambda _: 1 / 0)
+    row = race("toy", Toy(), ours, [Contender("peer", [broken, fine], goal=2)])["peers"][0]
+    assert (row["setting"], row["ratio"], row["error"]) == ("fine", 2.0, "")
+
+
 def test_a_peer_that_breaks_or_returns_nonsense_is_a_result(monkeypatch):
     clock = Clock(monkeypatch)
     ours = Contender("ours", [Variant("", clock.solver(lambda t: 1.0, lambda t: 0.0), GRID)])

@@ -39,6 +39,7 @@ MODULES = (
     "test_sparse_coordinate_descent",
     "test_logistic",
     "test_perceptron",
+    "test_sgd",
     "test_quantile",
     "test_common",
 )

@@ -101,6 +101,8 @@ class _Reader:
             self.ours.add(name)
         elif home == self.module and not isinstance(thing, ModuleType):
             self.read(thing)
+        elif thing is sklearn.linear_model:
+            return  # what is taken from it is noted where it is taken
         elif home == PACKAGE or home.startswith(PACKAGE + "."):
             (self.absent if name in sklearn.linear_model.__all__ else self.private).add(name)
 
@@ -118,6 +120,9 @@ class _Reader:
                     self.private.update(alias.name for alias in node.names)
             elif isinstance(node, ast.Attribute) and _is_private(node.attr):
                 self.private.add(f".{node.attr}")
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if names.get(node.value.id) is sklearn.linear_model:
+                    self.note(getattr(sklearn.linear_model, node.attr))
             elif isinstance(node, ast.Constant) and str(node.value).startswith(f"{PACKAGE}._"):
                 self.private.add(str(node.value))
 

@@ -16,14 +16,16 @@ sum_i s_i theta_i = 0; over sigma >= 0 only if sum_i s_i (1 - theta_i^2 / 4) >= 
 
     D(theta) = sum_i s_i theta_i y_i - ||X'(s theta)||^2 / (4 alpha)     (alpha = 0:  X'(s theta) = 0)
 
-is at most P at every (w, b, sigma). The gap is evaluated as a sum of terms that are not negative by themselves,
+is at most P at every (w, b, sigma). The gap is evaluated as
 
-    P - D = sum_i s_i (sigma + sigma H(r_i / sigma) - theta_i r_i) + ||X'(s theta) - 2 alpha w||^2 / (4 alpha),
+    P - D = sum_i s_i (sigma + sigma H(r_i / sigma) - theta_i r_i)
+            + ||X'(s theta) - 2 alpha w||^2 / (4 alpha),
 
-so that no digits cancel. The candidate is theta = 2 clip(r / sigma, -eps, eps), with b and sigma first settled
-for these predictions; X'(s theta) = 2 alpha w, the balance and the scale constraint are then met by a correction
-of theta on rows well inside the box, a few thousand of them at first, all of them if these do not suffice. The
-last rounding errors are removed by shrinking theta. Nothing here comes from the solver.
+without the large terms theta_i y_i, which would cancel. The candidate is theta = 2 clip(r / sigma, -eps,
+eps), with b and sigma first settled for these predictions; X'(s theta) = 2 alpha w, the balance and the
+scale constraint are then met by a correction of theta on rows well inside the box, a few thousand of them
+at first, all of them if these do not suffice. The last rounding errors are removed by shrinking theta.
+Nothing here comes from the solver.
 
 References
 ----------
@@ -370,7 +372,10 @@ class _Correction:
         self.matrix[:p, p + 1] = self.matrix[p + 1, :p] = cross
 
     def step(self, adjoint: Array, balance: float | None, square: float | None) -> Any:
-        """delta with X'(s delta) = adjoint, sum s delta = balance, 2 sum s theta delta = square; None is free."""
+        """delta with X'(s delta) = adjoint, sum s delta = balance, 2 sum s theta delta = square.
+
+        None in place of a number leaves that equation out.
+        """
         p = len(adjoint)
         kept = self.kept & np.append(np.ones(p, bool), [balance is not None, square is not None])
         rhs = np.append(adjoint, [balance or 0.0, 0.5 * (square or 0.0)])

@@ -2,10 +2,11 @@ r"""Huber's robust regression with the scale estimated jointly, certified by its
 
     min_{w, b, sigma}  sum_i s_i (sigma + sigma H((y_i - x_i'w - b) / sigma)) + alpha ||w||^2
 
-with H(u) = u^2 for |u| <= epsilon and 2 epsilon |u| - epsilon^2 beyond (LOS-4, twice). Rows further than epsilon sigma
-from the fit pull with a bounded force. The problem is convex in all its variables together, and scaling y scales
-its solution: epsilon needs no adjusting. Where 1 - 1/epsilon^2 of the rows can be fitted exactly, the best
-sigma is 0 and the fit is that of least absolute deviations; ``scale_`` is then as small as rounding lets it be.
+with H(u) = u^2 for |u| <= epsilon and 2 epsilon |u| - epsilon^2 beyond (LOS-4, twice). Rows further than
+epsilon sigma from the fit pull with a bounded force. The problem is convex in all its variables together,
+and scaling y scales its solution: epsilon needs no adjusting. Where 1 - 1/epsilon^2 of the rows can be
+fitted exactly, the best sigma is 0 and the fit is that of least absolute deviations; ``scale_`` is then
+as small as rounding lets it be.
 
 Certificate:
 
@@ -16,8 +17,7 @@ Certificate:
 References
 ----------
 Huber & Ronchetti, Robust Statistics (2009), section 7.7; Owen, "A robust hybrid of lasso and ridge
-regression" (2007); Antoniadis, Gijbels, Lambert-Lacroix & Poggi, "Joint estimation and variable selection
-for mean and dispersion in proper dispersion models" (2016).
+regression" (2007).
 """
 
 from __future__ import annotations
@@ -167,8 +167,11 @@ class HuberRegressor(LinearRegressor):
     def _outliers(self, X: Any, y: Any, point: HuberPoint) -> Any:
         """Beyond epsilon scales; a residual within the rounding of its terms is no outlier."""
         z = as_design(X).dot(point.w)
-        rounding = 16.0 * np.finfo(np.float64).eps * (abs(y) + abs(z) + abs(point.b))
-        return abs(y - z - point.b) > self.epsilon * point.scale + rounding
+        e = abs(y - z - point.b)
+        limit = self.epsilon * point.scale
+        if point.scale <= 1e-12 * float(abs(y).max()):
+            limit = limit + 16.0 * np.finfo(np.float64).eps * (abs(y) + abs(z) + abs(point.b))
+        return e > limit
 
     def _witness(self, theta: Any, sample_weight: Any, n: int) -> Any:
         """The solver's dual point, with zeros on the rows of weight 0."""

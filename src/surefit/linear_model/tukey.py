@@ -2,11 +2,12 @@ r"""Tukey's bisquare regression: gross outliers have no influence at all.
 
     min_{w, b}  sum_i 2 s_i rho(y_i - x_i'w - b) + alpha ||w||^2
 
-with rho(e) = (c^2 / 6) (1 - (1 - e^2 / c^2)^3) up to |e| = c = delta scale and constant beyond (LOS-5); as delta grows, this
-becomes ridge regression. The objective is not convex, so the start matters: it is the fit to the better half of
-the rows (:mod:`surefit.solvers.robust_start`), which four in ten wrong rows, leverage points included, do not
-spoil. The scale is the median absolute residual over 0.6745, estimated anew after each step until it settles (R's
-``rlm``, statsmodels' ``RLM``), and kept from then on; with it fixed the objective never rises.
+with rho(e) = (c^2 / 6) (1 - (1 - e^2 / c^2)^3) up to |e| = c = delta scale and constant beyond (LOS-5);
+as delta grows, this becomes ridge regression. The objective is not convex, so the start matters: it is
+the fit to the better half of the rows (:mod:`surefit.solvers.robust_start`), which four in ten wrong
+rows, leverage points included, do not spoil. The scale is the median absolute residual over 0.6745,
+estimated anew after each step until it settles (R's ``rlm``, statsmodels' ``RLM``), and kept from then
+on; with it fixed the objective never rises.
 
 Certificate, without an optimality claim, which nobody can make cheaply:
 
@@ -16,9 +17,9 @@ Certificate, without an optimality claim, which nobody can make cheaply:
 
 References
 ----------
-Beaton & Tukey, "The fitting of power series, meaning polynomials, illustrated on band-spectroscopic data",
-Technometrics 16 (1974); Yohai, "High breakdown-point and high efficiency robust estimates for regression", Annals of
-Statistics 15 (1987).
+Beaton & Tukey, "The fitting of power series, meaning polynomials, illustrated on band-spectroscopic
+data", Technometrics 16 (1974); Yohai, "High breakdown-point and high efficiency robust estimates for
+regression", Annals of Statistics 15 (1987).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._namespace import like, to_numpy, where
+from .._namespace import like, to_numpy
 from ..base import ANYWHERE, Certified
 from ..certificate import Claim, Kind
 from ..design import Design, as_design
@@ -60,8 +61,8 @@ class TukeyRegressor(LinearRegressor):
     Parameters
     ----------
     delta : float, default=4.685
-        How many scales from the fit a row stops to count; the default is 95 % as efficient as least squares on
-        normal errors.
+        How many scales from the fit a row stops to count; the default is 95 % as efficient as least
+        squares on normal errors.
     max_iter : int, default=100
         Most steps.
     alpha : float, default=0.0
@@ -159,9 +160,9 @@ class TukeyRegressor(LinearRegressor):
             )
         start = self._start(design, target, s)
         floor = least_scale(target, s)
-        scale = self.scale if isinstance(self.scale, Real) else None
+        scale = None if isinstance(self.scale, str) else float(self.scale)
         r = target - design.dot(start[:-1]) - float(start[-1])
-        sigma = max(median_deviation(r, s), floor) if scale is None else float(scale)
+        sigma = max(median_deviation(r, s), floor) if scale is None else scale
         small = math.prod(design.shape) <= _SMALL
         settle = None if scale is not None else 1e-9 if small else 1e-4
         steps = tukey(
@@ -181,7 +182,7 @@ class TukeyRegressor(LinearRegressor):
         return self._seal(X, y, sample_weight, fit.stop.value)
 
     def _start(self, design: Design, y: Any, s: Any) -> Array:
-        """Coefficients and intercept: the previous ones, or those of the better half of a sample of the rows."""
+        """Coefficients and intercept: the previous ones, or those of the better half of the rows."""
         p = design.shape[1]
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == p:
             return np.append(to_numpy(self.coef_).astype(np.float64), float(self.intercept_))
@@ -221,7 +222,7 @@ class TukeyRegressor(LinearRegressor):
             2.0 * float(s @ loss.pointwise(at, y)) + self.alpha * float(v @ v)
             for at, v in ((z, w), (begin, start[:-1]))
         )
-        # rounding moves an objective by the slope times the error, and no slope exceeds the Lipschitz constant
+        # rounding moves the objective by the slope, at most the Lipschitz constant, times the error
         slack = 64.0 * _EPS * (before + 2.0 * loss.lipschitz * float(s @ (abs(y) + abs(z))))
         slack += _stored(coef, b, z, s) * 2.0 * loss.lipschitz
         statement = f"the objective {value:.6g} is not above that of the robust start, {before:.6g}"
@@ -278,7 +279,7 @@ def _scale_claim(r: Any, s: Any, scale: float, size: float) -> Claim:
     observed = max(ends[0] - median, median - ends[1], 0.0) / median
     floor = 64.0 * _EPS * size / scale
     statement = f"the scale {scale:.4g} is the median |residual| / 0.6745 to {observed:.1e}"
-    if 1e-3 < observed and floor < 0.1:
+    if observed > 1e-3 and floor < 0.1:
         why = f"{statement}: it did not settle on it, and is any fixed number"
         return Claim.undecided("scale", why, Kind.EXACT, "LOS-5")
     return Claim.check("scale", statement, Kind.EXACT, observed, 1e-3, "LOS-5", floor=floor)

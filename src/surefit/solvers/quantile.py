@@ -169,7 +169,9 @@ def _solve_sides(
     while True:
         rows = data.rows(columns, kept, y, side)
         vertex = _vertex(rows, work, vertex)
-        r = data.residual(vertex.beta, columns) - (data.y - y)  # right with y, the more so with data.y
+        r = data.residual(vertex.beta, columns) - (
+            data.y - y
+        )  # right with y, the more so with data.y
         wrong = np.flatnonzero(side * r < -1e-12)
         if not len(wrong):
             break
@@ -206,7 +208,7 @@ def _vertex(rows: PinballRows, work: _Work, before: _Vertex | None = None) -> _V
             vertex, optimal = _pivots(rows, found, to_numpy(a), work)
             if optimal:
                 return vertex
-        beta, a, _ = work.run(frisch_newton(*rows[:4], beta), 0.0).x  # as near as rounding lets it
+        beta, a, _ = work.run(frisch_newton(*rows[:4], beta), 1e-14).x  # as near as it gets
     return _Vertex(beta, to_numpy(a), None)
 
 

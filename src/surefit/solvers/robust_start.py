@@ -1,4 +1,4 @@
-r"""A start for redescending estimators: a linear fit that gross outliers, leverage points included, do not spoil.
+r"""A start for redescending estimators: a linear fit that gross outliers do not spoil.
 
 Among many candidate fits the one with the least trimmed squares is taken,
 
@@ -13,13 +13,14 @@ is safe alone:
 * exact fits of k random rows: with many of these one is clean, if k is small.
 
 Each is improved by concentration steps (fit the rows of smallest residual, again and again), which never
-increase the trimmed squares. Equal rows are first gathered into one with their weight, in a fixed order, so that a
-weight of 2 is the same as the row twice, and the order of the rows does not matter.
+increase the trimmed squares. Equal rows are first gathered into one with their weight, in a fixed order,
+so that a weight of 2 is the same as the row twice, and the order of the rows does not matter.
 
 References
 ----------
-Rousseeuw & Van Driessen, "Computing LTS regression for large data sets", Data Mining and Knowledge Discovery 12
-(2006); Pena & Yohai, "A fast procedure for outlier diagnostics in large regression problems", JASA 94 (1999).
+Rousseeuw & Van Driessen, "Computing LTS regression for large data sets", Data Mining and Knowledge
+Discovery 12 (2006); Pena & Yohai, "A fast procedure for outlier diagnostics in large regression
+problems", JASA 94 (1999).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def robust_start(A: Array, y: Array, s: Array, rng: np.random.Generator) -> Arra
         For the random subsets.
     """
     table, place = np.unique(np.column_stack([A, y]), axis=0, return_inverse=True)
-    s = np.bincount(place.ravel(), weights=s)
+    s = np.bincount(place.ravel(), weights=s).astype(np.float64)
     norms = np.sqrt(s @ table[:, :-1] ** 2)
     norms[norms == 0.0] = 1.0
     A, y = table[:, :-1] / norms, table[:, -1]
@@ -124,8 +125,8 @@ def _least_absolute(A: Array, y: Array, s: Array) -> Array:
 def _without_extremes(A: Array, y: Array, s: Array) -> list[Array]:
     """Least squares without a quarter or a half of the rows, those extreme along a sensitivity component.
 
-    Deleting row j moves the fitted values by h_j e_j / (1 - h_jj), h_j the column of the hat matrix. The directions
-    in which these vectors vary most are the components.
+    Deleting row j moves the fitted values by h_j e_j / (1 - h_jj), h_j the column of the hat matrix. The
+    directions in which these vectors vary most are the components.
     """
     root = np.sqrt(s)[:, None]
     U, d, Vt = np.linalg.svd(A * root, full_matrices=False)

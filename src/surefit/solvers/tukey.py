@@ -1,12 +1,13 @@
 r"""Tukey's bisquare regression for a given scale, by Newton's method and reweighted least squares.
 
-    min_{w, b}  sum_i 2 s_i rho(y_i - x_i'w - b) + alpha ||w||^2,     rho(e) = (c^2 / 6) (1 - (1 - e^2 / c^2)^3) up to |e| = c
+    min_{w, b}  sum_i 2 s_i rho(y_i - x_i'w - b) + alpha ||w||^2
 
-(LOS-5), constant beyond. rho is a concave function of e^2, so the quadratic with the same slope lies above it: least
-squares with the weights (1 - e^2 / c^2)^2 never increases the objective. That is the safe step. Where the Hessian, with
-weights (1 - e^2 / c^2)(1 - 5 e^2 / c^2), is positive definite, Newton's step is tried first and taken if the objective
-falls; it makes the last steps quadratic. The problem is not convex: what is found is a stationary point near the
-start, and the start decides which.
+with rho(e) = (c^2 / 6) (1 - (1 - e^2 / c^2)^3) up to |e| = c, constant beyond (LOS-5). rho is a concave
+function of e^2, so the quadratic with the same slope lies above it: least squares with the weights (1 -
+e^2 / c^2)^2 never increases the objective. That is the safe step. Where the Hessian, with weights (1 -
+e^2 / c^2)(1 - 5 e^2 / c^2), is positive definite, Newton's step is tried first and taken if the objective
+falls; it makes the last steps quadratic. The problem is not convex: what is found is a stationary point
+near the start, and the start decides which.
 
 References
 ----------
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from .._namespace import clip, to_numpy
 from ..design import Design
 from ..iterate import Iterate
-from .huber_interior import bordered_gram
+from ._centred import CentredRows
 
 __all__ = ["TukeyPoint", "median_deviation", "tukey"]
 
@@ -90,8 +91,8 @@ def tukey(
         and keep it from then on; None keeps the scale of the start.
     """
     p = X.shape[1]
-    rows = _Rows(X, X.mean(s) if fit_intercept else np.zeros(p), fit_intercept)
-    d = np.append(start.w, start.b + rows.center @ start.w) if fit_intercept else start.w
+    rows = CentredRows(X, X.mean(s) if fit_intercept else np.zeros(p), fit_intercept)
+    d = rows.vector(start.w, start.b)
     ridge = np.where(np.arange(len(d)) < p, alpha, 0.0)
 
     def at(d: Array, scale: float) -> _State:
@@ -102,12 +103,12 @@ def tukey(
         """The next point, and the square of the gradient in the metric of the step."""
         _, weights, curvature = _bent(here.r, s, delta * scale)
         push = rows.adjoint(weights * here.r) - ridge * here.d
-        change = rows.newton(curvature, ridge, push)
+        change = _newton(rows, curvature, ridge, push)
         if change is not None:
             there = at(here.d + change, scale)
             if there.value <= here.value * (1.0 + _ROUNDING):
                 return there, abs(float(push @ change))
-        change = rows.solve(weights, ridge, push)
+        change = _least_squares(rows, weights, ridge, push)
         return at(here.d + change, scale), abs(float(push @ change))
 
     here, scale = at(d, start.scale), start.scale
@@ -118,7 +119,7 @@ def tukey(
         if k > 10:  # it may run in circles
             scale = math.sqrt(scale * before)
         here, _ = step(at(here.d, scale), scale)
-        yield Iterate(rows.point(here.d, scale), estimate=math.inf)
+        yield Iterate(TukeyPoint(here.d[:p], rows.intercept(here.d), scale), estimate=math.inf)
     first, here = at(d, scale), at(here.d, scale)
     if first.value < here.value:  # the scale moved, and the start is better after all
         here = first
@@ -126,7 +127,7 @@ def tukey(
     while True:
         there, gain = step(here, scale)
         size = math.sqrt(gain / float(s.sum())) / scale
-        yield Iterate(rows.point(here.d, scale), here.value, size)
+        yield Iterate(TukeyPoint(here.d[:p], rows.intercept(here.d), scale), here.value, size)
         # Within rounding of the objective, go on as long as the gradient falls.
         falls = there.value < here.value * (1.0 - _ROUNDING)
         if not falls and (there.value > here.value * (1.0 + _ROUNDING) or gain > 0.25 * least):
@@ -149,48 +150,24 @@ def _bent(r: Any, s: Any, c: float) -> tuple[float, Any, Any]:
     return value, s * (1.0 - u) ** 2, s * (1.0 - u) * (1.0 - 5.0 * u)
 
 
-class _Rows:
-    """The rows less the centre, with a 1 for the intercept if it is free."""
+def _least_squares(rows: CentredRows, weights: Any, ridge: Array, rhs: Array) -> Array:
+    """The step of reweighted least squares; the shortest one, after scaling, where rows are too few."""
+    unit, scale = _unit(rows.gram(weights) + np.diag(ridge))
+    return np.linalg.lstsq(unit, rhs / scale, rcond=1e-13)[0] / scale
 
-    def __init__(self, X: Design, center: Array, free: bool) -> None:
-        self.X, self.center, self.free = X, center, free
 
-    def point(self, d: Array, scale: float) -> TukeyPoint:
-        """In the original parametrisation."""
-        p = len(self.center)
-        return TukeyPoint(d[:p], float(d[p] - self.center @ d[:p]) if self.free else 0.0, scale)
-
-    def predict(self, d: Array) -> Any:
-        """The linear function d of each row."""
-        p = len(self.center)
-        return self.X.dot(d[:p]) + (float(d[p] - self.center @ d[:p]) if self.free else 0.0)
-
-    def adjoint(self, v: Any) -> Array:
-        """The sum of the rows, weighted by v."""
-        product, mass = self.X.tdot(v), float(v.sum())
-        return np.append(product - mass * self.center, mass) if self.free else product
-
-    def gram(self, weights: Any) -> Array:
-        """The weighted sum of the outer squares of the rows."""
-        return bordered_gram(self.X, weights, self.center, self.free)
-
-    def solve(self, weights: Any, ridge: Array, rhs: Array) -> Array:
-        """The least-squares step; the shortest one, after scaling, where rows are too few."""
-        unit, scale = _unit(self.gram(weights) + np.diag(ridge))
-        return np.linalg.lstsq(unit, rhs / scale, rcond=1e-13)[0] / scale
-
-    def newton(self, curvature: Any, ridge: Array, rhs: Array) -> Array | None:
-        """Newton's step; None where the Hessian is not positive definite."""
-        K = self.gram(clip(curvature, 0.0, None)) - self.gram(clip(-curvature, 0.0, None))
-        K += np.diag(ridge)
-        if not (np.diag(K) > 0.0).all():
-            return None
-        unit, scale = _unit(K)
-        try:
-            np.linalg.cholesky(unit - 1e-10 * np.eye(len(unit)))
-        except np.linalg.LinAlgError:
-            return None
-        return np.linalg.solve(unit, rhs / scale) / scale
+def _newton(rows: CentredRows, curvature: Any, ridge: Array, rhs: Array) -> Array | None:
+    """Newton's step; None where the Hessian is not positive definite."""
+    K = rows.gram(clip(curvature, 0.0, None)) - rows.gram(clip(-curvature, 0.0, None))
+    K += np.diag(ridge)
+    if not (np.diag(K) > 0.0).all():
+        return None
+    unit, scale = _unit(K)
+    try:
+        np.linalg.cholesky(unit - 1e-10 * np.eye(len(unit)))
+    except np.linalg.LinAlgError:
+        return None
+    return np.linalg.solve(unit, rhs / scale) / scale
 
 
 def _unit(K: Array) -> tuple[Array, Array]:
