@@ -8,7 +8,7 @@ import numpy as np
 
 from .data import correlated
 from .evaluate import Softmax
-from .harness import Contender, Variant, decades, race
+from .harness import Contender, decades, race
 from .peers import ours, peer, precisions
 from .report import race_page
 

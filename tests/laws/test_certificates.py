@@ -34,6 +34,8 @@ from surefit.linear_model import (
     RidgeClassifier,
     RidgeClassifierCV,
     RidgeCV,
+    SGDClassifier,
+    SGDRegressor,
     TukeyRegressor,
 )
 from surefit.testing import check_certificate
@@ -99,6 +101,9 @@ REGRESSORS = [
     TukeyRegressor(),
     TukeyRegressor(fit_intercept=False),
     TukeyRegressor(alpha=1.0, scale=1.0),
+    SGDRegressor(alpha=0.01, random_state=0),
+    SGDRegressor(loss="huber", epsilon=1.0, penalty="l1", alpha=0.01, random_state=0),
+    SGDRegressor(loss="epsilon_insensitive", penalty=None, average=True, random_state=0),
 ]
 CLASSIFIERS = [
     LogisticRegression(),
@@ -117,6 +122,10 @@ CLASSIFIERS = [
     Perceptron(fit_intercept=False),
     Perceptron(penalty="l2", alpha=0.01),
     Perceptron(penalty="elasticnet", alpha=0.01),
+    SGDClassifier(random_state=0),
+    SGDClassifier(loss="log_loss", alpha=0.01, certify="full", random_state=0),
+    SGDClassifier(loss="squared_hinge", learning_rate="adaptive", penalty=None, random_state=0),
+    SGDClassifier(loss="modified_huber", penalty="elasticnet", average=True, random_state=0),
 ]
 
 
@@ -134,7 +143,7 @@ def takes(estimator, table):
         table == "offset 1e4"
     ):  # with a free intercept the same problem, without one an ill-conditioned one
         free = estimator.fit_intercept and getattr(estimator, "solver", "") != "liblinear"
-        return free and not isinstance(estimator, Perceptron)
+        return free and not isinstance(estimator, (Perceptron, SGDClassifier, SGDRegressor))
     return True
 
 
@@ -280,6 +289,8 @@ SAVED = [
     (LogisticRegression(), "dense", "three classes"),
     (LogisticRegression(C=np.inf), "dense", "two classes"),
     (Perceptron(), "weights", "two classes"),
+    (SGDClassifier(), "weights", "three classes"),
+    (SGDRegressor(average=True), "sparse", "values"),
 ]
 every_saved = pytest.mark.parametrize(("estimator", "table", "labels"), SAVED, ids=str)
 

@@ -34,6 +34,8 @@ from surefit.linear_model import (
     RidgeClassifier,
     RidgeClassifierCV,
     RidgeCV,
+    SGDClassifier,
+    SGDRegressor,
     TukeyRegressor,
 )
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
@@ -76,6 +78,10 @@ ESTIMATORS = [
     RidgeClassifierCV(cv=3, class_weight="balanced", certify="full"),
     Perceptron(),
     Perceptron(penalty="elasticnet"),
+    SGDClassifier(),
+    SGDClassifier(loss="log_loss", penalty="elasticnet", average=True, certify="full"),
+    SGDRegressor(),
+    SGDRegressor(loss="huber", penalty="l1", learning_rate="adaptive", max_gap=0.5),
     QuantileRegressor(alpha=0.01),
     QuantileRegressor(alpha=0.01, quantile=0.3, fit_intercept=False, certify="full"),
     OneVsRestClassifier(LogisticRegression()),
@@ -84,10 +90,11 @@ ESTIMATORS = [
 
 ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"
 EXPECTED = {
-    Perceptron: {
+    kind: {
         "check_sample_weight_equivalence_on_dense_data": ONLINE,
         "check_sample_weight_equivalence_on_sparse_data": ONLINE,
-    },
+    }
+    for kind in (Perceptron, SGDClassifier, SGDRegressor)
 }
 
 

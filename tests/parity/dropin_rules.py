@@ -31,6 +31,7 @@ import surefit.linear_model
 __all__ = ["SHARED", "Verdict", "judge", "swap"]
 
 PACKAGE = "sklearn.linear_model"
+_BY_NAME = ("hasattr", "getattr", "setattr", "delattr")
 SHARED = sorted(set(sklearn.linear_model.__all__) & set(surefit.linear_model.__all__))
 _OURS = {name: getattr(surefit.linear_model, name) for name in SHARED}
 
@@ -125,6 +126,9 @@ class _Reader:
                     self.note(getattr(sklearn.linear_model, node.attr))
             elif isinstance(node, ast.Constant) and str(node.value).startswith(f"{PACKAGE}._"):
                 self.private.add(str(node.value))
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in _BY_NAME:
+                wanted = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+                self.private.update(f".{name}" for name in wanted if _is_private(str(name)))
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -283,7 +283,8 @@ def _repaired(problem: _Problem, theta: Any, *, everything: bool) -> list[_Point
     """
     s, p, edge = problem.s, len(problem.w), 2.0 * problem.epsilon
     theta = _balanced(problem, theta)
-    found = [] if everything else [_Point(theta, problem.design.tdot(s * theta), None)]
+    adjoint = problem.design.tdot(s * theta)
+    found = [] if everything else [_Point(theta, adjoint, None)]
     inside = (abs(theta) < edge) & (s > 0)
     if not everything:
         deep = (abs(theta) <= 0.5 * edge) & (s > 0)
@@ -293,17 +294,19 @@ def _repaired(problem: _Problem, theta: Any, *, everything: bool) -> list[_Point
     for _ in range(5 if everything else 1):
         if not bool(inside.any()):
             break
-        point = _corrected(problem, theta, inside, everything=everything)
+        point = _corrected(problem, theta, adjoint, inside, everything=everything)
         found.append(point)
         out = abs(point.theta) > edge
         if not bool(out.any()):
             break
-        theta = clip(point.theta, -edge, edge)
-        inside = inside & ~out
+        theta, inside = clip(point.theta, -edge, edge), inside & ~out
+        adjoint = problem.design.tdot(s * theta)
     return found
 
 
-def _corrected(problem: _Problem, theta: Any, inside: Any, *, everything: bool) -> _Point:
+def _corrected(
+    problem: _Problem, theta: Any, adjoint: Array, inside: Any, *, everything: bool
+) -> _Point:
     """theta changed on rows inside the box, as little as it takes to meet the equations."""
     s, design = problem.s, problem.design
     rows, part = (None, design) if everything else _some_rows(design, inside)
@@ -314,7 +317,6 @@ def _corrected(problem: _Problem, theta: Any, inside: Any, *, everything: bool) 
 
     moved, weights = near(theta), near(s * _indicator(inside))
     correction = _Correction(part, weights, moved, free=problem.free)
-    adjoint = design.tdot(s * theta)
     square, balance = float(s @ theta**2), float(s @ theta)
     limit = 4.0 * problem.total * (1.0 - _EPS)
     binding = square > (1.0 - 1e-6) * limit  # otherwise sigma = 0, and the ball is no matter

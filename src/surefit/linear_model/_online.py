@@ -111,6 +111,14 @@ class Online(SparseCoefMixin, Certified):
         mask[rows] = True
         return mask
 
+    def _validate(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **checks: Any) -> Any:
+        if self.early_stopping and sample_weight is not None and not np.any(sample_weight):
+            raise ValueError(
+                "The sample weights for validation set are all zero, consider using a different random "
+                "state. All weights are zero here: give some rows a positive sample_weight."
+            )
+        return super()._validate(X, y, sample_weight, reset=reset, **checks)
+
     def _run(
         self, X: Any, plan: Plan, start: Start, max_iter: int, *, witness: bool = False
     ) -> Fit:
@@ -316,8 +324,8 @@ class OnlineClassifier(LinearClassifierMixin, Online):
                 values = values.reshape(target.shape)
             if values.shape != target.shape:
                 raise ValueError(
-                    f"{name} has shape {values.shape}, but {n_classes} classes and {n_features} "
-                    f"features need {target.shape}."
+                    f"Provided {name} does not match dataset. {name} has shape {values.shape}, but "
+                    f"{n_classes} classes and {n_features} features need {target.shape}."
                 )
             target[...] = values
         return [Start(w, float(offset)) for w, offset in zip(W, b)]

@@ -5,17 +5,19 @@ r"""The problem that the SGD models minimise, and what is claimed about their mi
 s_i the class weight times the sample weight. Stochastic gradient descent promises little about its last
 iterate beforehand (its bounds hold in expectation, with constants that are vacuous on real data), so the
 certificate states what was reached instead: the duality gap of this very model, as a share of the objective
-at w = 0. The dual point is the run's own: with an l2 part, w is a sum of rows, and the factors of the rows,
-decayed with w, are a dual point whose conjugate is finite by construction (Shalev-Shwartz & Kakade, 2008).
-It is handed over as a witness and not trusted. In full, where the loss is smooth, a Newton step in the dual
-is tried as well.
+at w = 0 with the best intercept. A gap beyond that objective shows nothing and is undecided; it fails only
+where ``max_gap`` was asked for and is exceeded.
+
+The dual point is the run's own: with an l2 part, w is a sum of rows, and the factors of the rows, decayed
+with w, are a dual point whose conjugate is finite by construction (Shalev-Shwartz & Kakade, 2008). It is
+handed over as a witness and not trusted. In full, where the loss is smooth, a Newton step in the dual is
+tried as well.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +41,16 @@ from ..offsets import best_offset
 from ..penalties import ElasticNet, NoPenalty, Penalty
 from ..solvers.linear_sgd import Rules
 
-__all__ = ["check_rate", "claims", "loss_of", "objective_of", "rules_of", "worst_of"]
+__all__ = [
+    "CLASSIFICATION",
+    "REGRESSION",
+    "check_rate",
+    "claims",
+    "loss_of",
+    "objective_of",
+    "rules_of",
+    "worst_of",
+]
 
 Array = NDArray[np.float64]
 _SMALL = 1000  # features up to which a dual Newton step, which needs the Gram matrix, is tried
@@ -48,31 +59,39 @@ _SMALL = 1000  # features up to which a dual Newton step, which needs the Gram m
 _CLOSE = 1e-9
 
 
-def loss_of(name: str, epsilon: float) -> Loss:
-    """The loss behind one of scikit-learn's names."""
-    plain: dict[str, type[Loss]] = {
-        "hinge": Hinge,
-        "squared_hinge": SquaredHinge,
-        "perceptron": PerceptronLoss,
-        "log_loss": Logistic,
-        "modified_huber": ModifiedHuber,
-        "squared_error": Squared,
-    }
-    if name in plain:
-        return plain[name]()
-    if name == "huber":
-        return Huber(max(epsilon, np.finfo(np.float64).tiny))  # delta = 0 would be no loss at all
-    tube = EpsilonInsensitive if name == "epsilon_insensitive" else SquaredEpsilonInsensitive
-    return tube(epsilon)
+# scikit-learn's names: the loss and, where it has one, the default of its parameter.
+REGRESSION: dict[str, tuple[Any, ...]] = {
+    "squared_error": (Squared,),
+    "huber": (Huber, 0.1),
+    "epsilon_insensitive": (EpsilonInsensitive, 0.1),
+    "squared_epsilon_insensitive": (SquaredEpsilonInsensitive, 0.1),
+}
+CLASSIFICATION: dict[str, tuple[Any, ...]] = {
+    "hinge": (Hinge,),
+    "squared_hinge": (SquaredHinge,),
+    "perceptron": (PerceptronLoss,),
+    "log_loss": (Logistic,),
+    "modified_huber": (ModifiedHuber,),
+    **REGRESSION,
+}
+
+
+def loss_of(model: Any) -> Loss:
+    """The loss of a model."""
+    kind, *defaults = CLASSIFICATION[model.loss]
+    if not defaults:
+        return cast(Loss, kind())
+    smallest = float(np.finfo(np.float64).tiny) if kind is Huber else 0.0  # whose delta is not 0
+    return cast(Loss, kind(max(float(model.epsilon), smallest)))
 
 
 def rules_of(model: Any) -> Rules:
     """The rules of a run, from scikit-learn's parameters."""
     l1, l2 = model._penalty_strengths()
-    tubes = ("huber", "epsilon_insensitive", "squared_epsilon_insensitive")
+    has_epsilon = len(CLASSIFICATION[model.loss]) > 1
     return Rules(
         "hinge" if model.loss == "perceptron" else model.loss,
-        edge=float(model.epsilon) if model.loss in tubes else float(model.loss != "perceptron"),
+        edge=float(model.epsilon) if has_epsilon else float(model.loss != "perceptron"),
         learning_rate=model.learning_rate,
         eta0=float(model.eta0),
         power_t=float(model.power_t),
@@ -129,7 +148,7 @@ def claims(
 ) -> list[Claim]:
     """What is claimed about problem ``k``: the gap, the objective and the worst row."""
     W, b = model._planes()
-    loss, (l1, l2) = loss_of(model.loss, float(model.epsilon)), model._penalty_strengths()
+    loss, (l1, l2) = loss_of(model), model._penalty_strengths()
     design = as_design(X)
     z = np.asarray(design.dot(W[k]), dtype=np.float64) + b[k]
     objective = objective_of(z, y, s, loss, W[k], l1, l2)
@@ -192,16 +211,18 @@ def _gap_claim(
     if l2 > 0:
         statement += f", the coefficients within {math.sqrt(2.0 * shown / l2):.2g} of the best"
     if null == 0:
-        why = f"{statement}; w = 0 is already perfect, so no share of it can be asked for"
-        return replace(
-            Claim.undecided(title, why, Kind.OPTIMAL, source), observed=max(gap.gap, 0.0)
-        )
+        why = f"{statement}; a constant is already perfect, so no share of it can be asked for"
+        return Claim.undecided(title, why, Kind.OPTIMAL, source)
     if gap.gap < -gap.floor:  # weak duality broken beyond rounding: something is wrong, say so
         return Claim.check(
             title, f"{statement}; the gap is negative", Kind.OPTIMAL, math.nan, 0.0, source
         )
-    bound = float(model.max_gap) * null
     observed = max(gap.gap, 0.0)
+    if model.max_gap is None and observed > max(null, gap.floor):
+        what = "is worse than" if gap.primal > null else "may be no better than"
+        why = f"{statement}: this model {what} a constant. {model._remedy()}"
+        return Claim.undecided(title, why, Kind.OPTIMAL, source)
+    bound = null if model.max_gap is None else float(model.max_gap) * null
     return Claim.check(title, statement, Kind.OPTIMAL, observed, bound, source, floor=gap.floor)
 
 

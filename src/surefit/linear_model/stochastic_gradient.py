@@ -17,7 +17,7 @@ from ..design import as_design
 from ..iterate import Fit
 from ..solvers.linear_sgd import Rules
 from ._online import OnlineClassifier, Plan, Start
-from ._sgd import check_rate, claims, loss_of, objective_of, rules_of, worst_of
+from ._sgd import CLASSIFICATION, check_rate, claims, loss_of, objective_of, rules_of, worst_of
 
 __all__ = ["CONSTRAINTS", "SGDClassifier", "warn_of_negative_power"]
 
@@ -43,19 +43,8 @@ CONSTRAINTS: dict[str, list[Any]] = {  # of both SGD models
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     "warm_start": ["boolean"],
     "average": [Interval(Integral, 0, None, closed="neither"), "boolean"],
-    "max_gap": [Interval(Real, 0, None, closed="neither")],
+    "max_gap": [Interval(Real, 0, None, closed="neither"), None],
     "certify": Certified._certify_constraint,
-}
-_LOSSES = {
-    "hinge",
-    "log_loss",
-    "modified_huber",
-    "squared_hinge",
-    "perceptron",
-    "squared_error",
-    "huber",
-    "epsilon_insensitive",
-    "squared_epsilon_insensitive",
 }
 
 
@@ -82,8 +71,8 @@ class SGDClassifier(OnlineClassifier):
     step they end in a neighbourhood of it. Nothing useful can be promised about the last iterate in advance.
 
     **Certificate**, for each binary problem. *duality gap* (OPTIMAL): how far this model is from the
-    global minimum at most, by a dual point that the run hands over; it fails when that exceeds ``max_gap``
-    times the objective at w = 0. *objective* and *worst row* (EXACT): the objective and the least margin
+    global minimum at most, by a dual point that the run hands over; ``max_gap`` is the largest that will do.
+    *objective* and *worst row* (EXACT): the objective and the least margin
     are what the fit recorded. The perceptron loss has the minimum 0 at w = 0 and no optimality claim.
 
     Parameters
@@ -134,9 +123,10 @@ class SGDClassifier(OnlineClassifier):
         Start ``fit`` from the previous solution.
     average : bool or int, default=False
         Give the mean of the iterates, from visit ``average`` on.
-    max_gap : float, default=1.0
-        The largest duality gap to accept, as a share of the objective at w = 0: a larger one fails the
-        certificate. 1.0 asks for a model that is provably better than none.
+    max_gap : float or None, default=None
+        The largest duality gap to accept, as a share of the objective at w = 0 with the best intercept: a
+        larger one fails the certificate, and the fit warns. None: nothing is asked for; the claim holds where
+        the model is provably better than a constant and is undecided where it is not.
     certify : bool or 'full', default=True
         Which claims to decide at the end of ``fit``. ``False`` also drops ``dual_``.
 
@@ -194,8 +184,9 @@ class SGDClassifier(OnlineClassifier):
     ('OPTIMAL', 'HOLDS', True)
     """
 
+    loss_functions: ClassVar[dict[str, tuple[Any, ...]]] = CLASSIFICATION
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "loss": [StrOptions(_LOSSES)],
+        "loss": [StrOptions(set(CLASSIFICATION))],
         **CONSTRAINTS,
         "n_jobs": [Integral, None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -225,7 +216,7 @@ class SGDClassifier(OnlineClassifier):
         class_weight: Any = None,
         warm_start: bool = False,
         average: bool | int = False,
-        max_gap: float = 1.0,
+        max_gap: float | None = None,
         certify: bool | str = True,
     ) -> None:
         self.loss = loss
@@ -292,7 +283,7 @@ class SGDClassifier(OnlineClassifier):
         if l2 > 0 and self._wants_witness(streams=streams):
             self.dual_ = np.stack([fit.x.dual() for fit in fits]).astype(np.float32)
         W, b = self._planes()
-        loss, n = loss_of(self.loss, float(self.epsilon)), X.shape[0]
+        loss, n = loss_of(self), X.shape[0]
         self.objective_, self.worst_ = np.empty(len(fits)), np.empty(len(fits))
         for k, plan in enumerate(plans):
             z, y = as_design(X).dot(W[k]) + b[k], plan.targets

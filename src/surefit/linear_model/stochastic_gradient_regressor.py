@@ -17,7 +17,7 @@ from ..inputs import is_native
 from ..iterate import Fit
 from ..solvers.linear_sgd import Rules
 from ._online import MAX_INT, Online, Plan, Start, validation_rows
-from ._sgd import check_rate, claims, loss_of, objective_of, rules_of, worst_of
+from ._sgd import REGRESSION, check_rate, claims, loss_of, objective_of, rules_of, worst_of
 from .base import native_scores
 from .stochastic_gradient import CONSTRAINTS, SGDClassifier, warn_of_negative_power
 
@@ -74,12 +74,9 @@ class SGDRegressor(RegressorMixin, Online):
     True
     """
 
+    loss_functions: ClassVar[dict[str, tuple[Any, ...]]] = REGRESSION
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "loss": [
-            StrOptions(
-                {"squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}
-            )
-        ],
+        "loss": [StrOptions(set(REGRESSION))],
         **CONSTRAINTS,
     }
 
@@ -105,7 +102,7 @@ class SGDRegressor(RegressorMixin, Online):
         n_iter_no_change: int = 5,
         warm_start: bool = False,
         average: bool | int = False,
-        max_gap: float = 1.0,
+        max_gap: float | None = None,
         certify: bool | str = True,
     ) -> None:
         self.loss = loss
@@ -252,7 +249,7 @@ class SGDRegressor(RegressorMixin, Online):
         if l2 > 0 and witness:
             self.dual_ = fit.x.dual().astype(np.float32)[None, :]
         W, offset = self._planes()
-        z, loss = as_design(X).dot(W[0]) + offset[0], loss_of(self.loss, float(self.epsilon))
+        z, loss = as_design(X).dot(W[0]) + offset[0], loss_of(self)
         self.objective_ = np.array([objective_of(z, y, weights / n, loss, W[0], l1, l2)])
         self.worst_ = np.array([worst_of(z, y, labels=False)])
         return fit
@@ -291,5 +288,8 @@ def _start(d: int, coef_init: ArrayLike | None, intercept_init: ArrayLike | None
     b = np.zeros(1) if intercept_init is None else np.array(intercept_init, np.float64).ravel()
     for name, found, needed in (("coef_init", w, (d,)), ("intercept_init", b, (1,))):
         if found.shape != needed:
-            raise ValueError(f"{name} has {found.size} values, but {d} features need {needed[0]}.")
+            raise ValueError(
+                f"Provided {name} does not match dataset. It has {found.size} values, but {d} features "
+                f"need {needed[0]}."
+            )
     return Start(w, float(b[0]))

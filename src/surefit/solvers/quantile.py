@@ -191,12 +191,10 @@ def _solve_sides(
 def _vertex(rows: PinballRows, work: _Work, before: _Vertex | None = None) -> _Vertex:
     """Interior-point steps, then pivots; pivots alone from a basis that is known."""
     n, k = rows.A.shape
-    if before is not None and before.basis is not None and len(before.basis) == k:
-        order = np.argsort(rows.names)
-        basis = order[np.searchsorted(rows.names, before.basis, sorter=order)]
-        vertex, optimal = _pivots(rows, basis, np.zeros(n), work)
-        if optimal:
-            return vertex
+    known = None if before is None else _places(rows, before.basis)
+    vertex = None if known is None else _pivots(rows, known, np.zeros(n), work)
+    if vertex is not None:
+        return vertex
     if not rows.A.identity and 2 * k > n and len(columns := _independent(rows.A)) < k:
         return _vertex_of_columns(rows, columns, work)
     beta, a, weight = work.run(frisch_newton(*rows[:4]), _NEAR).x
@@ -205,17 +203,36 @@ def _vertex(rows: PinballRows, work: _Work, before: _Vertex | None = None) -> _V
         if found is None and len(columns := _independent(rows.A)) < k:
             return _vertex_of_columns(rows, columns, work)
         if found is not None:
-            vertex, optimal = _pivots(rows, found, to_numpy(a), work)
-            if optimal:
-                return vertex
+            vertex = _pivots(rows, found, to_numpy(a), work)
+        if vertex is not None:
+            return vertex
         beta, a, _ = work.run(frisch_newton(*rows[:4], beta), 1e-14).x  # as near as it gets
     return _Vertex(beta, to_numpy(a), None)
 
 
-def _pivots(rows: PinballRows, basis: Index, hint: Array, work: _Work) -> tuple[_Vertex, bool]:
-    fit = work.run(pinball_simplex(*rows[:4], basis, hint), 0.0, most=50 * (100 + len(basis)))
+def _places(rows: PinballRows, basis: Index | None) -> Index | None:
+    """Where the rows of a basis are; None if it is no basis here, or has a mean, which may have changed."""
+    if basis is None or len(basis) != rows.A.shape[1] or _has_means(basis):
+        return None
+    if not np.isin(basis, rows.names).all():
+        return None
+    order = np.argsort(rows.names)
+    return order[np.searchsorted(rows.names, basis, sorter=order)]
+
+
+def _has_means(basis: Index) -> bool:
+    return bool(np.isin([ABOVE, BELOW], basis).any())
+
+
+def _pivots(rows: PinballRows, basis: Index, hint: Array, work: _Work) -> _Vertex | None:
+    """The optimal vertex, None when rounding keeps the pivots from it."""
+    steps = pinball_simplex(*rows[:4], basis, hint)
+    try:
+        fit = work.run(steps, 0.0, most=50 * (100 + len(basis)))
+    except np.linalg.LinAlgError:  # a singular basis
+        return None
     beta, a, basis = fit.x
-    return _Vertex(beta, a, rows.names[basis]), fit.observed <= 1e-10
+    return _Vertex(beta, a, rows.names[basis]) if fit.observed <= 1e-10 else None
 
 
 def _vertex_of_columns(rows: PinballRows, columns: Index, work: _Work) -> _Vertex:
@@ -247,8 +264,7 @@ def _finish(
     if vertex.basis is not None:
         met, zero = np.sort(vertex.basis[vertex.basis >= 0]), PENALTY - vertex.basis
         free = np.setdiff1d(columns[vertex.beta[: len(columns)] != 0.0], zero)
-        whole = not np.isin([ABOVE, BELOW], vertex.basis).any()
-        if whole and 0 < len(met) == len(free) + data.fit_intercept:
+        if not _has_means(vertex.basis) and 0 < len(met) == len(free) + data.fit_intercept:
             coef, intercept = _refined(data, free, met, coef, intercept)
     return QuantileSolution(coef, intercept, theta, max(1, work.done), work.stop)
 
