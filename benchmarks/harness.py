@@ -35,8 +35,10 @@ LONG, SHORT = 60.0, 1.0  # seconds of a run above which three pairs do, below wh
 REPEAT = (
     10.0  # a first call of a lone setting that takes longer is the run: compiling is little of it
 )
+QUICK = 5.0  # seconds of a loose run up to which the tightest setting is worth running for D*
 EXTRA = 2.0  # seconds worth spending on a tighter setting, for the plot alone
 Point = tuple[Any, ...]
+AFTER_RACE: Callable[[dict[str, Any]], None] | None = None  # told of each race as it ends
 
 
 @dataclass(frozen=True)
@@ -167,14 +169,19 @@ def race(
                 except Exception as error:  # a peer that breaks is a result
                     search.error = f"{type(error).__name__}: {error}"[:200]
             _judge(searches, problem, best)
-        return _timed(title, problem, searches, best, pairs)
+        record = _timed(title, problem, searches, best, pairs)
+    if AFTER_RACE is not None:
+        AFTER_RACE(record)
+    return record
 
 
 def _reference(ours: Contender, problem: Problem) -> Any:
-    """A first D*, from our tightest setting (untimed): no search stops late because D* is loose."""
+    """A first D*, from a tight setting of ours (untimed): no search stops late because D* is loose."""
     variant = ours.variants[0]
     try:
-        return problem.dual(*variant.fit(variant.settings[-1]))
+        taken, _ = seconds(lambda: variant.fit(variant.settings[0]))
+        tight = -1 if taken < QUICK else len(variant.settings) * 2 // 3
+        return problem.dual(*variant.fit(variant.settings[tight]))
     except Exception:  # the search will say what is wrong
         return np.array(-np.inf)
 
@@ -267,7 +274,7 @@ def _timed(
             mine_again = statistics.median(seconds(partial(_again, ours))[0] for _ in range(pairs))
             row |= summary([mine_again], [peer.seconds])
             continue
-        count = min(3, pairs) if peer.seconds > LONG else pairs
+        count = min(3, pairs) if max(peer.seconds, ours.seconds) > LONG else pairs
         count = 2 * pairs + 1 if peer.seconds < SHORT else count
         print(f"    {title}: {count} pairs with {search.contender.name}", flush=True)
         row |= paired(partial(_again, ours), partial(_again, peer), count)

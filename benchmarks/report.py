@@ -103,6 +103,10 @@ def _apart(record: Mapping[str, Any], machines: Sequence[Mapping[str, Any]]) -> 
         notes.append(
             f" The machine was not idle (load {record['machine']['load at start']:g} at the start)."
         )
+    if record.get("stopped"):
+        notes.append(
+            f" It was stopped after {_span(record['stopped'])}: what is missing was not measured."
+        )
     if record.get("missing"):
         notes.append(f" Not installed, so not run: {', '.join(record['missing'])}.")
     return "".join(notes)

@@ -304,6 +304,7 @@ def _repair(
     """A dual point near ``theta`` that meets the equality constraints."""
     if isinstance(loss, (Absolute, Quantile)):
         theta = clip(theta, -loss.up, loss.down)
+        theta = _balanced_inside(theta, s, loss) if free else theta
     if free:
         theta = loss.balance(theta, y, s)
     if unpenalised and isinstance(loss, (Absolute, Quantile)):
@@ -313,6 +314,18 @@ def _repair(
             h = loss.hess(z, y)
             theta = theta - _newton_correction(theta, design, mean, h, s, loss, free)
     return theta
+
+
+def _room(theta: Array, loss: Absolute | Quantile) -> Array:
+    """How far each coordinate of a dual point may move and stay in the box of l*."""
+    return clip(where(theta > 0.5 * (loss.down - loss.up), loss.down - theta, theta + loss.up), 0.0, None)
+
+
+def _balanced_inside(theta: Array, s: Array, loss: Absolute | Quantile) -> Array:
+    """sum_i s_i theta_i = 0 by moving the coordinates inside the box, if their room is enough for it."""
+    room = _room(theta, loss)
+    total, most = float(s @ theta), float(s @ room)
+    return theta - total / most * room if abs(total) < most else theta
 
 
 def _project(
@@ -329,9 +342,13 @@ def _project(
         v = _adjoint(theta, design, mean, s, free, None)
         if _is_rounding(v, theta, norms, s):
             break
-        room = clip(where(theta > 0, loss.down - theta, theta + loss.up), 0.0, None)
-        h = room if inside else 0.0 * room + 1.0
+        h = _room(theta, loss) if inside else 0.0 * theta + 1.0
         theta = theta - _newton_correction(theta, design, mean, h, s, loss, free)
+    return _shrunk(theta, s, loss)
+
+
+def _shrunk(theta: Array, s: Array, loss: Absolute | Quantile) -> Array:
+    """A dual point scaled towards 0 until it is in the box."""
     ends = where(theta > 0, theta / loss.down, -theta / loss.up)
     return theta / max(1.0, float(where(s > 0, ends, 0.0).max()))
 

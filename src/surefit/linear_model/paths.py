@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,12 +27,13 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions, valida
 
 from ..certificate import CertificateWarning
 from ..design import as_design
-from ..iterate import Fit, run
+from ..iterate import Fit, Stop, Trace, run
 from ..solvers.coordinate import ElasticNetData, elastic_net, largest_penalty
+from ..solvers.elastic_net_path import elastic_net_path
 from ..solvers.multitask import largest_group_penalty, multi_task
 from .least_squares import kept_rows
 
-__all__ = ["check_gram", "enet_path", "lasso_path", "random_order", "solve"]
+__all__ = ["check_gram", "enet_path", "lasso_path", "random_order", "solve", "solve_path"]
 
 Array = NDArray[np.float64]
 _FLOOR = 1e-15  # relative gap below which further sweeps only move rounding
@@ -134,19 +136,20 @@ def enet_path(
     w = np.zeros(shape)
     if coef_init is not None:
         w[:] = np.reshape(coef_init, shape)
-    coefs = np.empty((*shape, len(grid)), dtype=X.dtype)
-    gaps, sweeps = np.empty(len(grid)), []
+    coefs = np.zeros((*shape, len(grid)), dtype=X.dtype, order="F")
+    gaps, steps = np.empty(len(grid)), []
     bound = tol * 0.5 * float(np.sum(data.s @ data.y**2))
-    for i, alpha in enumerate(grid):
-        fit = solve(data, float(alpha), l1_ratio, w, positive=positive, rng=rng, tol=tol,
-                    max_iter=max_iter)  # fmt: skip
-        coefs[..., i], gaps[i] = w, fit.observed
-        sweeps.append(fit.n_iter)
+    fits = solve_path(
+        data, grid, l1_ratio, w, positive=positive, rng=rng, tol=tol, max_iter=max_iter
+    )
+    for i, (alpha, fit) in enumerate(zip(grid, fits, strict=True)):
+        coefs[..., i], gaps[i] = fit.x, fit.observed
+        steps.append(fit.n_iter)
         if fit.observed > bound:
             _warn_path(float(alpha), fit, bound)
         if verbose:
             print(f"alpha {alpha:.3g} ({i + 1} of {len(grid)}): gap {gaps[i]:.1e}")
-    return (grid, coefs, gaps, sweeps) if return_n_iter else (grid, coefs, gaps)
+    return (grid, coefs, gaps, steps) if return_n_iter else (grid, coefs, gaps)
 
 
 def lasso_path(X: Any, y: Any, **options: Any) -> Any:
@@ -235,6 +238,38 @@ def _alpha_grid(
     return np.geomspace(largest, largest * eps, num=count)
 
 
+def solve_path(
+    data: ElasticNetData,
+    alphas: Array,
+    l1_ratio: float,
+    w: Array,
+    *,
+    positive: bool,
+    rng: np.random.Generator | None,
+    tol: float,
+    max_iter: int | None,
+) -> Iterator[Fit]:
+    """:func:`solve` for each of a decreasing sequence of alphas; each ``fit.x`` is w, the start, itself."""
+    options: dict[str, Any] = {"positive": positive, "tol": tol, "max_iter": max_iter}
+    done = 0
+    if data.y.ndim == 1 and l1_ratio > 0 and rng is None and len(alphas) > 1:
+        null, budget = _null(data), _budget(max_iter)
+        bound = max(tol, _FLOOR) * null
+        penalties = [(float(a) * l1_ratio, float(a) * (1.0 - l1_ratio)) for a in alphas]
+        points = elastic_net_path(data, penalties, w, positive=positive, tol=bound, budget=budget)
+        for alpha, point in zip(alphas, points, strict=False):
+            w[:] = 0.0
+            w[point.columns] = point.values
+            if point.gap <= bound or point.steps >= budget:
+                stop = Stop.ESTIMATED if point.gap <= bound else Stop.MAX_ITER
+                yield Fit(w, point.steps, stop, point.gap, math.nan, Trace())
+            else:
+                yield solve(data, float(alpha), l1_ratio, w, rng=rng, **options)
+            done += 1
+    for alpha in alphas[done:]:
+        yield solve(data, float(alpha), l1_ratio, w, rng=rng, **options)
+
+
 def solve(
     data: ElasticNetData,
     alpha: float,
@@ -246,20 +281,29 @@ def solve(
     tol: float,
     max_iter: int | None,
 ) -> Fit:
-    """Sweep until the solver's gap is at most tol times the objective at 0, or at rounding."""
-    budget = 1000 if max_iter is None else int(max_iter)
-    null = 0.5 * float(np.sum(data.s @ (data.y - data.y_mean) ** 2))
-    if not math.isfinite(null) or not np.isfinite(data.norm2).all():
-        raise ValueError(
-            "Coordinate descent iterations resulted in non-finite parameter values: X or y has values "
-            "whose squares overflow float64. Rescale them, for instance with StandardScaler."
-        )
+    """Iterate until the solver's gap is at most tol times the objective at 0, or at rounding."""
+    null, budget = _null(data), _budget(max_iter)
     l1, l2 = alpha * l1_ratio, alpha * (1.0 - l1_ratio)
     if data.y.ndim == 2:
         steps = multi_task(data, l1, l2, w, rng=rng, budget=budget)
     else:
         steps = elastic_net(data, l1, l2, w, positive=positive, rng=rng, budget=budget)
     return run(steps, tol=max(tol, _FLOOR) * null, max_iter=budget)
+
+
+def _budget(max_iter: int | None) -> int:
+    return 1000 if max_iter is None else int(max_iter)
+
+
+def _null(data: ElasticNetData) -> float:
+    """The objective at w = 0, which must be a number."""
+    null = 0.5 * float(np.sum(data.s @ (data.y - data.y_mean) ** 2))
+    if not math.isfinite(null) or not np.isfinite(data.norm2).all():
+        raise ValueError(
+            "Coordinate descent iterations resulted in non-finite parameter values: X or y has values "
+            "whose squares overflow float64. Rescale them, for instance with StandardScaler."
+        )
+    return null
 
 
 def random_order(selection: str, random_state: Any) -> np.random.Generator | None:

@@ -188,11 +188,10 @@ class TukeyRegressor(LinearRegressor):
             return np.append(to_numpy(self.coef_).astype(np.float64), float(self.intercept_))
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         index, weights = _sampled(to_numpy(s), max(1500, 10 * p))
-        A = _rows_at(design, index)
-        if self.fit_intercept:
-            A = np.column_stack([A, np.ones(len(A))])
-        found = robust_start(A, to_numpy(y)[index], weights, np.random.default_rng(seed))
-        return found if self.fit_intercept else np.append(found, 0.0)
+        return robust_start(
+            _rows_at(design, index), to_numpy(y)[index], weights, np.random.default_rng(seed),
+            fit_intercept=self.fit_intercept,
+        )  # fmt: skip
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         X, y, sample_weight = self._validate(X, y, sample_weight, reset=reset, y_numeric=True)

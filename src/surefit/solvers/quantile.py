@@ -169,9 +169,8 @@ def _solve_sides(
     while True:
         rows = data.rows(columns, kept, y, side)
         vertex = _vertex(rows, work, vertex)
-        r = data.residual(vertex.beta, columns) - (
-            data.y - y
-        )  # right with y, the more so with data.y
+        nearer = data.y - y  # a row that is right with y is so all the more with data.y
+        r = data.residual(vertex.beta, columns) - nearer
         wrong = np.flatnonzero(side * r < -1e-12)
         if not len(wrong):
             break

@@ -10,11 +10,10 @@ h comes from the eigenvectors of A'A, block by block. With few, 1 - h_i cancels,
 to nothing; there e_i / (1 - h_i) = c_i / d_i with (A A' + alpha I) c = b and d the diagonal of that inverse,
 on the complement of sqrt(s), which a reflection takes out exactly.
 
-*Folds.* The sums that make the normal equations of a fold's training rows are those of all rows less those
-of its test rows: all folds together cost one pass over the data instead of one each, and each fold one
-eigendecomposition instead of a factorisation for each alpha. What the subtraction may have cost is
-estimated; where it shows, the solution is refined on the training rows, or computed from their singular
-value decomposition.
+*Folds.* The normal equations of a fold come from :mod:`surefit.solvers.fold_moments`, and each fold is one
+eigendecomposition instead of a factorisation for each alpha. What the subtraction of the test rows may have
+cost is estimated; where it shows, the solution is refined on the training rows, or computed from their
+singular value decomposition.
 
 References
 ----------
@@ -34,12 +33,11 @@ from numpy.typing import NDArray
 from .._namespace import like, to_numpy
 from ..design import Design, as_design
 from .direct import ridge
+from .fold_moments import Fold, FoldMoments, fold_moments
 
 __all__ = ["LeaveOneOut", "fold_paths", "leave_one_out"]
 
 Array = NDArray[np.float64]
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
-_EPS = float(np.finfo(np.float64).eps)
 _TRUST = 1e-7  # smallest over largest eigenvalue below which a Gram matrix is not trusted
 _DENSE_ENTRIES = 1 << 27  # a sparse matrix with fewer entries than this (1 GiB) may be made dense
 _LEVER = 1e-6  # 1 - h below which a row's error comes from a fit without it,
@@ -238,22 +236,6 @@ def _restored(Q: Array, unit: Array | None) -> Array:
 # ------------------------------------------------------------------------ folds
 
 
-class _Sums(NamedTuple):
-    """What the normal equations of some rows are made of; X and Y relative to a common centre."""
-
-    gram: Array
-    right: Array
-    x: Array
-    y: Array
-    mass: float
-
-    def __add__(self, other: Any) -> Any:
-        return _Sums(*(a + b for a, b in zip(self, other, strict=True)))
-
-    def __sub__(self, other: Any) -> Any:
-        return _Sums(*(a - b for a, b in zip(self, other, strict=True)))
-
-
 def fold_paths(
     X: Any, Y: Array, s: Array, folds: list[Fold], alphas: Array, *, fit_intercept: bool
 ) -> Iterator[tuple[Array, Array]]:
@@ -269,7 +251,7 @@ def fold_paths(
     alphas : array of non-negative penalties
     fit_intercept : bool
     """
-    n, p = X.shape
+    p = X.shape[1]
     X = X.tocsr() if hasattr(X, "tocsr") else X
     design = as_design(X)
     fewest = min((len(train) for train, _ in folds), default=0)
@@ -277,74 +259,39 @@ def fold_paths(
         for train, _ in folds:
             yield _direct(X[train], Y[train], s[train], alphas, fit_intercept)
         return
-    center, y_center = _means(design, Y, s, fit_intercept)
-    tests = [_sums(X[test], Y[test], s[test], center, y_center) for _, test in folds]
-    tested = np.concatenate([test for _, test in folds])
-    if len(tested) == n and np.array_equal(np.sort(tested), np.arange(n)):
-        total = sum(tests[1:], start=tests[0])
-    else:
-        total = _sums(X, Y, s, center, y_center)
-    for (train, test), held in zip(folds, tests, strict=True):
-        rest = len(train) + len(test) == n and len(np.intersect1d(train, test)) == 0
-        rest = rest and 2 * len(train) >= n
-        part = total - held if rest else _sums(X[train], Y[train], s[train], center, y_center)
-        yield _from_sums(
-            part, total, (X, Y, s, train), alphas, center, y_center, fit_intercept=fit_intercept
-        )
+    parts = fold_moments(X, Y, s, folds, fit_intercept=fit_intercept)
+    for (train, _), part in zip(folds, parts, strict=True):
+        found = _from_moments(part, X, Y, s, train, alphas)
+        if found is None:
+            found = _direct(X[train], Y[train], s[train], alphas, fit_intercept)
+        yield found
 
 
-def _sums(X: Any, Y: Array, s: Array, center: Array, y_center: Array) -> _Sums:
-    design = as_design(X)
-    weighted = s[:, None] * (Y - y_center)
-    mass = float(s.sum())
-    return _Sums(
-        design.gram(s, center if center.any() else None),
-        design.tdot(weighted) - np.outer(center, weighted.sum(axis=0)),
-        design.tdot(s) - mass * center,
-        weighted.sum(axis=0),
-        mass,
-    )
-
-
-def _from_sums(
-    part: _Sums,
-    total: _Sums,
-    data: tuple[Any, Array, Array, NDArray[np.intp]],
-    alphas: Array,
-    center: Array,
-    y_center: Array,
-    *,
-    fit_intercept: bool,
-) -> tuple[Array, Array]:
+def _from_moments(
+    part: FoldMoments, X: Any, Y: Array, s: Array, train: NDArray[np.intp], alphas: Array
+) -> tuple[Array, Array] | None:
     """The path of one fold, and as much checking on its rows as the subtraction calls for."""
-    X, Y, s, train = data
-    shift, y_shift = np.zeros_like(part.x), np.zeros_like(part.y)
-    if fit_intercept and part.mass > 0:
-        shift, y_shift = part.x / part.mass, part.y / part.mass
-    gram = part.gram - part.mass * np.outer(shift, shift)
-    right = part.right - part.mass * np.outer(shift, y_shift)
-    lam, V = np.linalg.eigh(gram)
-    error = len(lam) * _EPS * float(np.trace(total.gram)) / max(lam[0] + alphas.min(), 1e-300)
+    lam, V = np.linalg.eigh(part.gram)
+    error = part.noise / max(lam[0] + alphas.min(), 1e-300)
     if not error <= _REFINE:  # or not a number
-        return _direct(X[train], Y[train], s[train], alphas, fit_intercept)
+        return None
     shrink = 1.0 / (lam[:, None] + alphas)
-    T, count = right.shape[1], len(alphas)
+    T, count = part.right.shape[1], len(alphas)
 
     def solve(R: Array) -> Array:  # (p, T, n_alphas), each alpha with its own matrix
         scaled = (V.T @ R.reshape(len(V), -1)).reshape(len(V), T, -1) * shrink[:, None, :]
         return (V @ scaled.reshape(len(V), -1)).reshape(len(V), T, count)
 
-    W = solve(right[:, :, None])
+    W = solve(part.right[:, :, None])
     if error > _EXACT:
         rows, weights = as_design(X[train]), s[train]
-        mean, y_mean = center + shift, y_center + y_shift
-        fitted = rows.dot(W.reshape(len(V), -1)) - mean @ W.reshape(len(V), -1)
-        residual = (Y[train] - y_mean)[:, :, None] - fitted.reshape(-1, T, count)
+        fitted = rows.dot(W.reshape(len(V), -1)) - part.mean @ W.reshape(len(V), -1)
+        residual = (Y[train] - part.y_mean)[:, :, None] - fitted.reshape(-1, T, count)
         weighted = (weights[:, None, None] * residual).reshape(len(weights), -1)
-        slope = rows.tdot(weighted) - np.outer(mean, weighted.sum(axis=0))
+        slope = rows.tdot(weighted) - np.outer(part.mean, weighted.sum(axis=0))
         W = W + solve(slope.reshape(W.shape) - alphas * W)
     coef = np.moveaxis(W, 2, 0)
-    return coef, y_center + y_shift - (center + shift) @ coef
+    return coef, part.y_mean - part.mean @ coef
 
 
 def _direct(X: Any, Y: Array, s: Array, alphas: Array, fit_intercept: bool) -> tuple[Array, Array]:

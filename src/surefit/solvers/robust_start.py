@@ -38,26 +38,42 @@ _ROUNDS = 2  # of looking for components again, without the rows that fit worst
 _KEPT = 10  # candidates that are concentrated to the end
 
 
-def robust_start(A: Array, y: Array, s: Array, rng: np.random.Generator) -> Array:
-    """Coefficients of a fit to the better half of the rows.
+def robust_start(
+    A: Array, y: Array, s: Array, rng: np.random.Generator, *, fit_intercept: bool
+) -> Array:
+    """Coefficients and intercept of a fit to the better half of the rows.
 
     Parameters
     ----------
-    A : array of shape (n, k)
-        Rows, with a column of ones if there is an intercept.
+    A : array of shape (n, p)
     y, s : arrays of shape (n,)
         Targets and positive weights.
     rng : numpy Generator
         For the random subsets.
+    fit_intercept : bool
+        Without it, the last entry of the result is 0.
     """
     table, place = np.unique(np.column_stack([A, y]), axis=0, return_inverse=True)
     s = np.bincount(place.ravel(), weights=s).astype(np.float64)
-    norms = np.sqrt(s @ table[:, :-1] ** 2)
+    A, y = table[:, :-1], table[:, -1]
+    mean = s @ A / s.sum() if fit_intercept else np.zeros(A.shape[1])
+    A = A - mean
+    A[:, np.abs(A).max(axis=0) <= 1e-14 * np.abs(mean)] = 0.0  # a constant column, centred
+    if fit_intercept:
+        A = np.column_stack([A, np.ones(len(A))])
+    found = _better_half(A, y, s, rng)
+    if not fit_intercept:
+        return np.append(found, 0.0)
+    return np.append(found[:-1], found[-1] - mean @ found[:-1])
+
+
+def _better_half(A: Array, y: Array, s: Array, rng: np.random.Generator) -> Array:
+    norms = np.sqrt(s @ A**2)
     norms[norms == 0.0] = 1.0
-    A, y = table[:, :-1] / norms, table[:, -1]
+    raw, A = A, A / norms
     n, k = A.shape
     if n <= k + 1:
-        return np.asarray(np.linalg.lstsq(table[:, :-1], y, rcond=1e-12)[0])
+        return np.asarray(np.linalg.lstsq(raw, y, rcond=1e-12)[0])
     share = (n + k + 1) / (2.0 * n)
     found = [_least_absolute(A, y, s), *_without_extremes(A, y, s)]
     for _ in range(_ROUNDS):  # what hides behind the worst rows shows once these are gone
