@@ -15,7 +15,14 @@ from sklearn.utils.validation import _check_sample_weight, check_array, column_o
 from ._namespace import is_torch
 from .design import RowBlocks
 
-__all__ = ["as_vector", "is_native", "validate_native", "validate_native_X"]
+__all__ = [
+    "as_vector",
+    "checked_tensor",
+    "is_native",
+    "validate_native",
+    "validate_native_X",
+    "vectors_of",
+]
 
 _KINDS = {
     "torch": "torch tensors: pass X.cpu().numpy()",
@@ -45,6 +52,13 @@ def validate_native(
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
+    return X, *vectors_of(X, y, sample_weight, y_numeric=y_numeric, multi_output=multi_output)
+
+
+def vectors_of(
+    X: Any, y: Any, sample_weight: Any, *, y_numeric: bool, multi_output: bool
+) -> tuple[Any, Any]:
+    """Checked ``y, sample_weight`` next to an X that has been checked."""
     n = X.shape[0]
     if is_torch(X):
         y = _tensor("y", y, X)
@@ -65,7 +79,7 @@ def validate_native(
             raise ValueError("Input y contains NaN or infinity.")
     if len(y) != n:
         raise ValueError(f"X has {n} rows and y has {len(y)}; they must agree.")
-    return X, y, _check_weights(sample_weight, X)
+    return y, _check_weights(sample_weight, X)
 
 
 def validate_native_X(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -80,7 +94,7 @@ def validate_native_X(estimator: Any, X: Any, *, reset: bool) -> Any:
     if kind not in estimator._accepts():
         raise TypeError(f"{name} does not take {_KINDS[kind]}.")
     if kind == "torch":
-        X = _checked_tensor(X)
+        X = checked_tensor(X)
     if reset:
         estimator.n_features_in_ = X.shape[1]
         estimator.__dict__.pop("feature_names_in_", None)
@@ -94,7 +108,8 @@ def validate_native_X(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-def _checked_tensor(X: Any) -> Any:
+def checked_tensor(X: Any) -> Any:
+    """X, dense, two-dimensional, of finite float32 or float64."""
     import torch
 
     X = X.detach()

@@ -32,6 +32,11 @@ REGRESSORS = {
     "LinearRegression, no intercept": lm.LinearRegression(fit_intercept=False),
     "Ridge": lm.Ridge(alpha=0.7),
     "Ridge, alpha=0": lm.Ridge(alpha=0.0),
+    "Ridge, positive": lm.Ridge(alpha=0.7, positive=True),
+    "Lasso": lm.Lasso(alpha=0.05, tol=1e-10),
+    "Lasso, positive": lm.Lasso(alpha=0.02, positive=True, tol=1e-10),
+    "ElasticNet": lm.ElasticNet(alpha=0.05, l1_ratio=0.3, tol=1e-10),
+    "ElasticNet, alpha=0": lm.ElasticNet(alpha=0.0),
     "HuberRegressor": lm.HuberRegressor(),
     "HuberRegressor, no penalty": lm.HuberRegressor(alpha=0.0, fit_intercept=False),
     "HuberRegressor, least absolute deviations": lm.HuberRegressor(epsilon=1.0),
@@ -58,13 +63,8 @@ def _inputs(X, folder):
     yield "torch", "tensor", torch.tensor(X)
     yield "torch", "strided tensor", torch.tensor(np.asfortranarray(X))
     yield "blocks", "two files", RowBlocks([folder / "a.npy", folder / "b.npy"])
-    yield (
-        "blocks",
-        "small blocks",
-        RowBlocks(folder, block_bytes=100)
-        if False
-        else RowBlocks([folder / "a.npy", folder / "b.npy"], block_bytes=1000),
-    )
+    parts = [folder / "a.npy", folder / "b.npy"]
+    yield "blocks", "small blocks", RowBlocks(parts, block_bytes=1000)
     yield "blocks", "an iterator", RowBlocks(lambda: iter(np.array_split(X, 7)))
 
 

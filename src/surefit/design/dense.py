@@ -145,6 +145,10 @@ class Torch(Design):
     def sample(self, step: int) -> Torch:
         return Torch(self.X[::step].double())
 
+    def columns(self, index: Any) -> Array:
+        chosen = self.X[:, like(np.asarray(index), self.X)].double()
+        return np.asfortranarray(chosen.cpu().numpy())
+
     def dot(self, w: Array) -> Any:
         return self.X @ like(w, self.X) if self.dtype == np.float64 else super().dot(w)
 

@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..base import Certified, check_weights
+from .._namespace import to_numpy
+from ..base import ANYWHERE, Certified, check_weights
 from ..certificate import Claim, Kind
 from ..design import Design, as_design
 from ..duality import Gap, duality_gap, null_value
@@ -200,6 +201,9 @@ class ElasticNet(LinearRegressor):
         self.dual_gap_ = np.array(gaps[0] if single else gaps, dtype=as_design(X).dtype)[()]
         return self._seal(X, y, sample_weight, stopped)
 
+    def _accepts(self) -> frozenset[str]:
+        return ANYWHERE
+
     def _is_least_squares(self) -> bool:
         return self.alpha == 0 and not self.positive
 
@@ -229,7 +233,7 @@ class ElasticNet(LinearRegressor):
 
     def _start(self, n_features: int, n_targets: int) -> Array:
         if self.warm_start and hasattr(self, "coef_"):
-            start = np.atleast_2d(self.coef_).T.astype(np.float64)
+            start = np.atleast_2d(to_numpy(self.coef_)).T.astype(np.float64)
             if start.shape == (n_features, n_targets):
                 return np.asfortranarray(start)
         return np.zeros((n_features, n_targets), order="F")
@@ -237,7 +241,7 @@ class ElasticNet(LinearRegressor):
     @property
     def sparse_coef_(self) -> Any:
         """``coef_`` as a sparse matrix."""
-        return sp.csr_matrix(np.atleast_2d(self.coef_))
+        return sp.csr_matrix(np.atleast_2d(to_numpy(self.coef_)))
 
     @staticmethod
     def path(X: Any, y: Any, **options: Any) -> Any:

@@ -20,13 +20,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions, validate_params
 
+from .._namespace import is_torch, like, to_numpy
 from ..certificate import CertificateWarning
 from ..design import as_design
+from ..inputs import as_vector, checked_tensor, is_native, vectors_of
 from ..iterate import Fit, Stop, Trace, run
 from ..solvers.coordinate import ElasticNetData, elastic_net, largest_penalty
 from ..solvers.elastic_net_path import elastic_net_path
@@ -90,7 +91,8 @@ def enet_path(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X : {array-like, sparse matrix, tensor, RowBlocks} of shape (n_samples, n_features)
+        Of a tensor, ``coefs`` is a tensor on its device.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Several targets share one penalty a feature, ``l1_ratio ||W_j|| + (1 - l1_ratio)/2 ||W_j||^2``: the
         multi-task elastic net.
@@ -136,7 +138,7 @@ def enet_path(
     w = np.zeros(shape)
     if coef_init is not None:
         w[:] = np.reshape(coef_init, shape)
-    coefs = np.zeros((*shape, len(grid)), dtype=X.dtype, order="F")
+    coefs = np.zeros((*shape, len(grid)), dtype=as_design(X).dtype, order="F")
     gaps, steps = np.empty(len(grid)), []
     bound = tol * 0.5 * float(np.sum(data.s @ data.y**2))
     fits = solve_path(
@@ -149,7 +151,8 @@ def enet_path(
             _warn_path(float(alpha), fit, bound)
         if verbose:
             print(f"alpha {alpha:.3g} ({i + 1} of {len(grid)}): gap {gaps[i]:.1e}")
-    return (grid, coefs, gaps, steps) if return_n_iter else (grid, coefs, gaps)
+    found = like(coefs, X) if is_torch(X) else coefs
+    return (grid, found, gaps, steps) if return_n_iter else (grid, found, gaps)
 
 
 def lasso_path(X: Any, y: Any, **options: Any) -> Any:
@@ -185,6 +188,16 @@ def _path_options(params: dict[str, Any]) -> tuple[float, Any, np.random.Generat
 
 
 def _path_data(X: Any, y: Any, sample_weight: Any, positive: bool) -> tuple[Any, Array, Array]:
+    if is_native(X, y, sample_weight):
+        X = checked_tensor(X) if is_torch(X) else X
+        y, sample_weight = vectors_of(X, y, sample_weight, y_numeric=True, multi_output=True)
+        if y.ndim == 2:
+            raise TypeError(
+                "a path for several targets is computed on arrays: pass X.cpu().numpy(), or call it once "
+                "per target."
+            )
+        weights = as_vector(np.ones(len(y)), X) if sample_weight is None else sample_weight
+        return X, y, weights
     X = check_array(X, accept_sparse="csc", dtype=[np.float64, np.float32])
     y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     if y.ndim != 1 and positive:
@@ -346,9 +359,8 @@ def check_gram(precompute: Any, X: Any, s: Array, fit_intercept: bool) -> None:
         )
         return
     for i, j in {(0, 0), (p // 2, p - 1), (p - 1, 0)}:
-        pair = X[:, [i, j]].toarray() if sp.issparse(X) else np.asarray(X)[:, [i, j]]
-        pair = pair.astype(np.float64) - mean[[i, j]]
-        expected = float(s / s.mean() @ (pair[:, 0] * pair[:, 1]))
+        pair = design.columns([i, j]) - mean[[i, j]]
+        expected = float(to_numpy(s / s.mean()) @ (pair[:, 0] * pair[:, 1]))
         scale = math.sqrt(abs(float(gram[i, i] * gram[j, j]))) + 1e-300
         if abs(gram[i, j] - expected) > 1e-4 * max(scale, abs(expected)):
             raise ValueError(

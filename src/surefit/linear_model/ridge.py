@@ -189,7 +189,7 @@ class Ridge(LinearRegressor):
         return coef, intercept, fits
 
     def _accepts(self) -> frozenset[str]:
-        return Certified._accepts(self) if self.positive else ANYWHERE
+        return ANYWHERE
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         coef, intercept = self._solution()
