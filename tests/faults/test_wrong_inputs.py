@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from surefit.design import BlockError, RowBlocks
-from surefit.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from surefit.linear_model import Lasso, LassoCV, LinearRegression, LogisticRegression, Ridge
 
 torch = pytest.importorskip("torch")
 
@@ -94,10 +94,10 @@ def test_text_labels_next_to_a_tensor(rows):
 def test_an_estimator_that_walks_over_columns_says_what_to_do(rows):
     X, y = rows
     blocks = RowBlocks(lambda: iter([X]))
-    with pytest.raises(TypeError, match="Lasso does not take row blocks on disk"):
-        Lasso().fit(blocks, y)
-    with pytest.raises(TypeError, match="Ridge does not take row blocks on disk"):
-        Ridge(positive=True).fit(blocks, y)
+    with pytest.raises(TypeError, match="LassoCV does not take row blocks on disk"):
+        LassoCV().fit(blocks, y)
+    with pytest.raises(TypeError, match="LinearRegression does not take row blocks on disk"):
+        LinearRegression(positive=True).fit(blocks, y)
 
 
 # ---------------------------------------------------------------------- row blocks

@@ -36,7 +36,6 @@ REGRESSORS = {
     "Lasso": lm.Lasso(alpha=0.05, tol=1e-10),
     "Lasso, positive": lm.Lasso(alpha=0.02, positive=True, tol=1e-10),
     "ElasticNet": lm.ElasticNet(alpha=0.05, l1_ratio=0.3, tol=1e-10),
-    "ElasticNet, alpha=0": lm.ElasticNet(alpha=0.0),
     "HuberRegressor": lm.HuberRegressor(),
     "HuberRegressor, no penalty": lm.HuberRegressor(alpha=0.0, fit_intercept=False),
     "HuberRegressor, least absolute deviations": lm.HuberRegressor(epsilon=1.0),
@@ -222,3 +221,28 @@ def test_log_probabilities_of_tensors_do_not_underflow():
     logs = model.predict_log_proba(X)
     assert bool(torch.isfinite(logs).all())
     assert float(logs[0, 1]) < -1000.0
+
+
+@pytest.mark.spec("REG-14")
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_wide_path_is_the_same_for_every_input(positive, tmp_path):
+    """More columns than rows: the columns of a working set are gathered from wherever they are."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((N, 900)) * (rng.random((N, 900)) < 0.3)
+    y = X[:, ::90].sum(axis=1) + 0.5 * rng.standard_normal(N)
+    options = {"alphas": 12, "eps": 0.02, "tol": 1e-10, "positive": positive}
+    alphas, reference, _ = lm.lasso_path(X, y, **options)
+    null = 0.5 * float(y @ y) / N
+    for kind, form, given in _inputs(X, tmp_path):
+        grid, coefs, gaps = lm.lasso_path(given, _like(y, given), **options)
+        assert isinstance(coefs, torch.Tensor) == (kind == "torch")
+        np.testing.assert_allclose(grid, alphas, rtol=1e-12, err_msg=form)
+        assert gaps.max() <= 1e-10 * null
+        # a gap of g leaves the predictions within sqrt(2 n g) of the optimum's
+        distance = np.linalg.norm(X @ (np.asarray(coefs) - reference), axis=0)
+        assert distance.max() <= 2 * np.sqrt(2 * N * 1e-10 * null), form
+
+
+def test_a_path_for_several_targets_refuses_a_tensor():
+    with pytest.raises(TypeError, match="once per target"):
+        lm.lasso_path(torch.ones(4, 2), torch.ones(4, 3))

@@ -140,7 +140,7 @@ def enet_path(
         w[:] = np.reshape(coef_init, shape)
     coefs = np.zeros((*shape, len(grid)), dtype=as_design(X).dtype, order="F")
     gaps, steps = np.empty(len(grid)), []
-    bound = tol * 0.5 * float(np.sum(data.s @ data.y**2))
+    bound = tol * 0.5 * float((data.s @ data.y**2).sum())
     fits = solve_path(
         data, grid, l1_ratio, w, positive=positive, rng=rng, tol=tol, max_iter=max_iter
     )
@@ -310,7 +310,7 @@ def _budget(max_iter: int | None) -> int:
 
 def _null(data: ElasticNetData) -> float:
     """The objective at w = 0, which must be a number."""
-    null = 0.5 * float(np.sum(data.s @ (data.y - data.y_mean) ** 2))
+    null = 0.5 * float((data.s @ (data.y - data.y_mean) ** 2).sum())
     if not math.isfinite(null) or not np.isfinite(data.norm2).all():
         raise ValueError(
             "Coordinate descent iterations resulted in non-finite parameter values: X or y has values "

@@ -142,9 +142,10 @@ def gap_of(
     fit: Any
     match: Any
     if v.ndim == 1:
-        fit, match = np.float64(u @ (u / data.s)), np.float64(u @ y)
+        fit, match = np.float64(u @ (u * data.inverse)), np.float64(u @ y)
     else:
-        fit, match = (to_numpy(a) for a in ((u * (u / data.s[:, None])).sum(axis=0), y @ u))
+        squares = u * (u * data.inverse[:, None])
+        fit, match = to_numpy(squares.sum(axis=0)), to_numpy(y @ u)
     size = (v * v).sum(axis=0)
     value = 0.5 * fit + l1 * np.abs(v).sum(axis=0) + 0.5 * l2 * size
     t = np.where(largest <= l1, 1.0, l1 / np.where(largest > 0.0, largest, 1.0))

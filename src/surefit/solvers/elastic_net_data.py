@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._namespace import is_torch, scale_rows, to_numpy
+from .._namespace import is_torch, scale_rows, to_numpy, where
 from ..design import Design, as_design
 
 __all__ = ["ElasticNetData", "largest_penalty"]
@@ -140,6 +140,12 @@ class ElasticNetData:
     def mass(self) -> float:
         """The sum of the weights."""
         return float(self.s.sum())
+
+    @cached_property
+    def inverse(self) -> Any:
+        """1 / s, and 0 for a row without weight, of which there are some on disk."""
+        used = self.s > 0.0
+        return where(used, 1.0 / where(used, self.s, 1.0), 0.0)
 
     @cached_property
     def _equal_weights(self) -> float | None:
