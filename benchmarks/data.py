@@ -55,8 +55,8 @@ def text_like(
     w = rng.standard_normal(p) * (rng.random(p) < 0.2)
     z = X @ w
     shuffled = rng.permutation(p)  # the column number says nothing
-    X.indices = shuffled[X.indices].astype(np.int32)
-    X.indptr = X.indptr.astype(np.int32)
+    index, ptr = shuffled[X.indices].astype(np.int32), X.indptr.astype(np.int32)
+    X = sp.csr_array((X.data, index, ptr), X.shape)
     X.sort_indices()
     return X, labels(3.0 * (z - np.median(z)) / z.std(), rng)
 

@@ -58,14 +58,16 @@ class Sparse(Design):
         return np.asfortranarray(self.X[:, index].toarray(), dtype=np.float64)
 
     def gram(self, weights: Array | None = None, center: Array | None = None) -> Array:
+        from .._jit.products import half_gram_rows
+
         X = self.X.astype(np.float64, copy=False)
-        left = X if weights is None else X.multiply(weights[:, None]).tocsr()
-        total = np.asarray((X.T @ left).todense())
+        s = np.ones(self.shape[0]) if weights is None else np.ascontiguousarray(weights)
+        half = np.zeros((self.shape[1], self.shape[1]))
+        half_gram_rows(X.data, X.indices, X.indptr, s, half)
+        total: Array = half + half.T
         if center is not None:
-            mass = float(self.shape[0]) if weights is None else float(weights.sum())
-            sums = X.T @ (np.ones(self.shape[0]) if weights is None else weights)
-            cross = np.outer(sums, center)
-            total = total - cross - cross.T + mass * np.outer(center, center)
+            cross = np.outer(X.T @ s, center)
+            total += float(s.sum()) * np.outer(center, center) - cross - cross.T
         return total
 
     def home(self) -> Array:

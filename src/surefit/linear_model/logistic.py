@@ -58,6 +58,7 @@ from ..penalties import NoPenalty, Penalty
 from ..solvers.glm_newton import glm_newton
 from ..solvers.glm_sampled import glm_sampled, sampling_pays
 from ..solvers.prox_newton import prox_newton
+from ..solvers.prox_newton_softmax import prox_newton_softmax
 from .base import check_scale, check_solution, native_scores, stored
 from .callbacks import FitTasks
 
@@ -68,7 +69,7 @@ __all__ = ["LogisticRegression"]
 
 Array = NDArray[np.float64]
 _TIGHT = 1e-8  # Newton's last step squares the error, so the fit goes this far when tol is looser
-_TIGHT_SAMPLED = 1e-6  # the same where each step gains a few digits only
+_TIGHT_SAMPLED = 1e-6  # the same where each step gains a few digits only, and with an l1 term
 _SAG = "The max_iter was reached which means the coef_ did not converge; increase it"
 _NOT_CONVERGED = {  # in scikit-learn's words
     "lbfgs": "lbfgs failed to converge. Increase the number of iterations (max_iter)",
@@ -311,7 +312,9 @@ class LogisticRegression(CallbackSupportMixin, LinearClassifierMixin, SparseCoef
         )
         tight = _TIGHT
         if l1 > 0:
-            steps = prox_newton(X, y, s, loss, l1, l2, w, b, fit_intercept=free)
+            tight = _TIGHT_SAMPLED
+            method = prox_newton if w.ndim == 1 else prox_newton_softmax
+            steps = method(X, y, s, loss, l1, l2, w, b, fit_intercept=free)
         else:
             sampled = sampling_pays(X.shape[0], w.size + b.size)
             if (

@@ -193,7 +193,13 @@ class ElasticNetData:
         """Z_index' Z_other."""
         if not sp.issparse(Z):
             return np.asarray(Z.T @ new)
-        product: Array = (Z.T @ new).toarray()
+        from .._jit.products import cross_rows
+
+        product: Array = np.zeros((Z.shape[1], new.shape[1]))
+        left, right = Z.tocsr(), new.tocsr()
+        cross_rows(
+            left.data, left.indices, left.indptr, right.data, right.indices, right.indptr, product
+        )
         if self.mean.any():
             product -= self.mass * np.outer(self.mean[index], self.mean[other])
         return product

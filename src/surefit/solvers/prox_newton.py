@@ -1,24 +1,28 @@
-r"""Proximal Newton for a penalised logistic or softmax regression with an l1 term.
+r"""Proximal Newton on a working set, for a logistic regression with an l1 term.
 
     min_{w, b}  sum_i s_i l(x_i'w + b, y_i) + l1 ||w||_1 + l2/2 ||w||^2
 
-At each outer step the loss is replaced by its second-order model at the current point, the model
-plus penalty is minimised by coordinate descent over a working set, and the move is halved until the
-objective falls enough. For the logistic loss the model is a weighted elastic net (iteratively
-reweighted least squares), handed to :func:`surefit.solvers.coordinate.elastic_net`; for softmax a
-kernel works on the full Hessian, not on a diagonal bound of it, so both converge quadratically near
-the solution.
+One *look* at all of X gives the correlations -X'(s l'), the duality gap and the violations of
+
+    |X_j'(s l') + l2 w_j| <= l1,    with equality in sign on the support.
+
+The columns in use and the worst violators are gathered, and on them alone a few Newton steps are made: the
+loss is replaced by its second-order model, a weighted elastic net, whose minimum the active-set method finds
+exactly (or sweeps and conjugate gradients, where many coefficients are in use); the move is halved until the
+objective falls enough. Near the solution that converges quadratically. Far from it the penalty is lowered
+step by step, so that no column enters that a smaller model would not want.
 
 References
 ----------
-Lee, Sun & Saunders, "Proximal Newton-type methods" (2014); Friedman, Hastie & Tibshirani
-(2010); Yuan, Ho & Lin, "An improved GLMNET for l1-regularized logistic regression" (2012).
+Lee, Sun & Saunders, "Proximal Newton-type methods" (2014); Yuan, Ho & Lin, "An improved GLMNET for
+l1-regularized logistic regression" (2012); Massias, Vaiter, Gramfort & Salmon, "Dual extrapolation for sparse
+GLMs" (2020).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,14 +30,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..iterate import Iterate
-from ..losses import Logistic, Loss, Softmax
-from .coordinate import ElasticNetData, elastic_net
+from ..losses import Loss
+from .active_set import Face, descend
+from .coordinate import working_set
+from .elastic_net_data import ElasticNetData
 from .glm import objective, step_length
+from .sweeps import Sweeps
 
 __all__ = ["prox_newton"]
 
 Array = NDArray[np.float64]
-_SWEEPS = 1000
+_START = 100  # columns to start with
+_LOWER = 0.3  # share of the largest correlation down to which the penalty goes at once
+_NEWTON = 10  # most Newton steps on one working set,
+_PART = 0.1  # which end when the violations on it are this share of the largest
+_EXACT = 1e-14  # of the model at 0: the gap to which the active-set method goes
+_ROUNDS = 20  # most rounds of sweeps and conjugate gradients for one Newton step
+_SWEEPS_WORTH = 3000  # k^3 per stored entry up to which factorising is cheaper than sweeping
 
 
 def prox_newton(
@@ -48,141 +61,130 @@ def prox_newton(
     *,
     fit_intercept: bool,
 ) -> Iterator[Iterate]:
-    """Yield ``Iterate(x=(w, b), value=objective, estimate=predicted decrease)`` after each step.
+    """Yield ``Iterate(x=(w, b), value=objective, estimate=duality gap, cost=Newton steps)``.
 
     Parameters are those of :func:`surefit.solvers.glm_newton.glm_newton`, plus ``l1``; X is an array or a
-    scipy.sparse matrix.
+    scipy.sparse matrix, and s is positive.
     """
-    X = (
-        sp.csc_array(X, dtype=np.float64)
-        if sp.issparse(X)
-        else np.asfortranarray(X, dtype=np.float64)
-    )
-    mean = np.zeros(X.shape[1])
-    if fit_intercept and not sp.issparse(X):
-        mean = s @ X / s.sum()
-        X = np.asfortranarray(X - mean)
-        b = b + mean @ w
-    model = _logistic_model if isinstance(loss, Logistic) else _softmax_model
-    z = X @ w + b
-    value = objective(loss, z, y, s, w, l1, l2)
-    accuracy = 1e-2
+    X = sp.csc_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    problem = _Problem(y, s, loss, l2, fit_intercept)
+    w, offset, z = w.copy(), float(b), X @ w + float(b)
+    size, used, last = max(_START, 2 * int(np.count_nonzero(w))), 0, np.inf
     while True:
-        new_w, new_b, fall = model(X, y, s, loss, l1, l2, w, b, z, fit_intercept, accuracy)
-        move = X @ (new_w - w) + (new_b - b)
-        t = 0.0
-        if fall > 1e-15 * abs(value):
-            t = step_length(loss, y, s, z, move, w, new_w - w, l1, l2, value, fall)
-        if t == 0.0:  # the gain drowns in the rounding of the objective, not in that of its slope
-            slopes = [
-                _violation(X, y, s, loss, l1, l2, *point, fit_intercept)
-                for point in ((w, z), (new_w, z + move))
-            ]
-            t = float(slopes[1] < 0.5 * slopes[0])
-        if t == 0.0:
-            yield Iterate((w, b - mean @ w), value, max(fall, 0.0), 0.0)
-            return
-        w, b = w + t * (new_w - w) if t < 1.0 else new_w, b + t * (new_b - b)
-        z = X @ w + b
-        value = objective(loss, z, y, s, w, l1, l2)
-        accuracy = min(accuracy, max(0.1 * fall / abs(value), 1e-15)) if value != 0 else accuracy
-        yield Iterate((w, b - mean @ w), value, max(fall, 0.0), t)
-
-
-def _violation(
-    X: Any, y: Array, s: Array, loss: Loss, l1: float, l2: float, w: Array, z: Array, free: bool
-) -> float:
-    """Distance of 0 to the subdifferential of the objective."""
-    theta = (s * loss.grad(z, y).T).T
-    slope = X.T @ theta + l2 * w
-    apart = np.where(w != 0.0, np.abs(slope + l1 * np.sign(w)), np.maximum(np.abs(slope) - l1, 0.0))
-    return max(
-        float(apart.max(initial=0.0)), float(np.abs(theta.sum(axis=0)).max()) if free else 0.0
-    )
-
-
-def _logistic_model(
-    X: Any,
-    y: Array,
-    s: Array,
-    loss: Loss,
-    l1: float,
-    l2: float,
-    w: Array,
-    b: Array,
-    z: Array,
-    fit_intercept: bool,
-    accuracy: float,
-) -> tuple[Array, Array, float]:
-    """Minimise the quadratic model; returns the new point and the predicted decrease."""
-    curvature = loss.hess(z, y)
-    curvature = np.maximum(curvature, 1e-10 * float(curvature.max()) + 1e-300)
-    weights = s * curvature
-    target = z - loss.grad(z, y) / curvature
-    data = ElasticNetData.prepare(X, target, weights, fit_intercept=fit_intercept)
-    before = _model_value(weights, target, z, l1, l2, w)
-    new = w.copy()
-    after = before
-    for iterate in elastic_net(data, l1, l2, new, budget=_SWEEPS):
-        after = iterate.value
-        if iterate.estimate <= accuracy * max(before - after, 0.0) + 1e-16 * abs(before):
-            break
-    new_b = np.asarray(data.y_mean - float(data.mean @ new)) if fit_intercept else b
-    return new, new_b, before - after
-
-
-def _model_value(weights: Array, target: Array, z: Array, l1: float, l2: float, w: Array) -> float:
-    fit = 0.5 * float(weights @ (target - z) ** 2)
-    return fit + l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(np.vdot(w, w))
-
-
-def _softmax_model(
-    X: Any,
-    y: Array,
-    s: Array,
-    loss: Loss,
-    l1: float,
-    l2: float,
-    w: Array,
-    b: Array,
-    z: Array,
-    fit_intercept: bool,
-    accuracy: float,
-) -> tuple[Array, Array, float]:
-    """The same for softmax: sweeps over the features that are in use or violate their condition."""
-    assert isinstance(loss, Softmax)
-    P = np.ascontiguousarray(loss.hess(z, y))
-    theta = s[:, None] * loss.grad(z, y)
-    G, gb = np.ascontiguousarray(X.T @ theta), theta.sum(axis=0)
-    spread = s[:, None] * P * (1.0 - P)
-    squares = X.multiply(X) if sp.issparse(X) else X * X
-    curv, curv_b = np.ascontiguousarray(squares.T @ spread), spread.sum(axis=0)
-    W, c = np.ascontiguousarray(w.copy()), np.zeros(len(b))
-    m, q = np.zeros_like(z), np.zeros(len(z))
-    violation = np.where(
-        w != 0.0, np.abs(G + l2 * w + l1 * np.sign(w)), np.maximum(np.abs(G) - l1, 0.0)
-    ).max(axis=1)
-    active = (violation > 0.0) | (w != 0.0).any(axis=1)
-    advance = _softmax_kernel(X)
-    worst = float(violation.max(initial=0.0)) + float(np.abs(gb).max() if fit_intercept else 0.0)
-    for sweep in range(_SWEEPS):
-        # every tenth sweep sees all features; the others, those that can move
-        ws = np.flatnonzero(active) if sweep % 10 else np.arange(X.shape[1])
-        change = advance(
-            s, P, G, gb, curv, curv_b, W, c, m, q, ws.astype(np.int64), l1, l2, fit_intercept
+        theta = s * loss.grad(z, y)
+        slack = -(X.T @ theta) - l2 * w
+        reach = np.abs(slack)
+        largest = float(reach.max(initial=0.0))
+        yield Iterate(
+            (w, np.asarray(offset)), *problem.value_and_gap(w, z, theta, largest, l1), cost=used
         )
-        active |= (W != 0.0).any(axis=1)
-        if change <= max(math.sqrt(accuracy) * 1e-2 * worst, 1e-17 * worst):
-            break
-    linear = float(np.vdot(G, W - w) + gb @ c)
-    bend = 0.5 * float((s[:, None] * P * (m - q[:, None]) ** 2).sum())
-    penalties = [l1 * float(np.abs(v).sum()) + 0.5 * l2 * float(np.vdot(v, v)) for v in (w, W)]
-    return W, b + c, penalties[0] - penalties[1] - linear - bend
+        level = max(l1, _LOWER * largest)
+        violation = problem.violation(w, slack, level)
+        worst = max(float(violation.max(initial=0.0)), problem.imbalance(theta))
+        if worst == 0.0 or (level == l1 and worst >= last and used == 0):
+            return
+        last = worst if level == l1 else np.inf
+        index, size = working_set(w, violation, size)
+        columns = _Columns(X[:, index], problem)
+        v, offset, z, used = columns.newton(w[index], offset, z, level, _PART * worst)
+        w = w.copy()
+        w[index] = v
 
 
-def _softmax_kernel(X: Any) -> Any:
-    from .._jit.softmax import softmax_dense, softmax_sparse
+@dataclass
+class _Problem:
+    """What does not change: targets, weights, loss, ridge, and whether the intercept is free."""
 
-    if sp.issparse(X):
-        return lambda *state: softmax_sparse(X.data, X.indices, X.indptr, *state)
-    return lambda *state: softmax_dense(X.T, *state)
+    y: Array
+    s: Array
+    loss: Loss
+    l2: float
+    free: bool
+
+    def value_and_gap(
+        self, w: Array, z: Array, theta: Array, largest: float, l1: float
+    ) -> tuple[float, float]:
+        """The objective, and its distance to the dual value of theta scaled until |X'theta| <= l1 holds."""
+        value = objective(self.loss, z, self.y, self.s, w, l1, self.l2)
+        t = 1.0 if largest <= l1 else l1 / largest
+        conjugate = float(self.s @ self.loss.conjugate(t * theta / self.s, self.y))
+        return value, value + conjugate + 0.5 * t * t * self.l2 * float(w @ w)
+
+    def violation(self, w: Array, slack: Array, level: float) -> Array:
+        """Distance of 0 to the subdifferential, coordinate by coordinate; ``slack`` is minus the gradient."""
+        at_zero = np.maximum(np.abs(slack) - level, 0.0)
+        return np.where(w != 0.0, np.abs(slack - level * np.sign(w)), at_zero)
+
+    def imbalance(self, theta: Array) -> float:
+        """The slope in the intercept."""
+        return abs(float(theta.sum())) if self.free else 0.0
+
+
+class _Columns:
+    """The problem on gathered columns Z."""
+
+    def __init__(self, Z: Any, problem: _Problem) -> None:
+        self.Z, self.problem = Z, problem
+        self.entries = Z.nnz if sp.issparse(Z) else Z.size
+
+    def newton(
+        self, v: Array, b: float, z: Array, l1: float, target: float
+    ) -> tuple[Array, float, Array, int]:
+        """Newton steps until the violations are at most ``target``; the new v, b, z and how many steps."""
+        problem = self.problem
+        y, s, loss, l2 = problem.y, problem.s, problem.loss, problem.l2
+        value = objective(loss, z, y, s, v, l1, l2)
+        for step in range(_NEWTON):
+            theta = s * loss.grad(z, y)
+            apart = self._apart(v, theta, l1)
+            if apart <= target:
+                return v, b, z, step
+            weights = s * _positive(loss.hess(z, y))
+            new, new_b = self._minimum(v, z - theta / weights, weights, l1, _PART * apart)
+            move = self.Z @ (new - v) + (new_b - b)
+            sizes = [l1 * float(np.abs(x).sum()) + 0.5 * l2 * float(x @ x) for x in (v, new)]
+            fall = sizes[0] - sizes[1] - float(theta @ move) - 0.5 * float(weights @ move**2)
+            t = 0.0
+            if fall > 1e-15 * abs(value):
+                t = step_length(loss, y, s, z, move, v, new - v, l1, l2, value, fall)
+            if t == 0.0 and self._apart(new, s * loss.grad(z + move, y), l1) < 0.5 * apart:
+                t = 1.0  # the gain drowns in the rounding of the objective, not in that of its slope
+            if t == 0.0:
+                return v, b, z, step
+            v = new if t == 1.0 else v + t * (new - v)
+            b, z = b + t * (new_b - b), z + t * move
+            value = objective(loss, z, y, s, v, l1, l2)
+        return v, b, z, _NEWTON
+
+    def _minimum(
+        self, v: Array, target: Array, weights: Array, l1: float, enough: float
+    ) -> tuple[Array, float]:
+        """Of the second-order model, a weighted elastic net; up to violations of ``enough``."""
+        problem, new = self.problem, v.copy()
+        data = ElasticNetData.prepare(self.Z, target, weights, fit_intercept=problem.free)
+        if int(np.count_nonzero(v)) ** 3 <= _SWEEPS_WORTH * self.entries:
+            q = data.correlations(data.weighted_residual(new))
+            null = 0.5 * float(weights @ (target - data.y_mean) ** 2)
+            descend(
+                data.gram, new, q, l1, problem.l2, Face(),
+                positive=False, target=_EXACT * null, null=null, budget=1000,
+            )  # fmt: skip
+        else:
+            sweeps, everything = Sweeps(data), np.arange(len(v))
+            for _ in range(_ROUNDS):
+                sweeps.advance(new, everything, l1, problem.l2, positive=False, budget=10)
+                slack = data.correlations(data.weighted_residual(new)) - problem.l2 * new
+                if float(problem.violation(new, slack, l1).max()) <= enough:
+                    break
+        return new, data.y_mean - float(data.mean @ new) if problem.free else 0.0
+
+    def _apart(self, v: Array, theta: Array, l1: float) -> float:
+        """Distance of 0 to the subdifferential, in the largest of its coordinates."""
+        slack = -(self.Z.T @ theta) - self.problem.l2 * v
+        worst = float(self.problem.violation(v, slack, l1).max(initial=0.0))
+        return max(worst, self.problem.imbalance(theta))
+
+
+def _positive(curvature: Array) -> Array:
+    """A model needs some curvature in every row."""
+    return np.maximum(curvature, 1e-10 * float(curvature.max()) + 1e-300)
