@@ -318,9 +318,7 @@ def _repair(
 
 def _room(theta: Array, loss: Absolute | Quantile) -> Array:
     """How far each coordinate of a dual point may move and stay in the box of l*."""
-    return clip(
-        where(theta > 0.5 * (loss.down - loss.up), loss.down - theta, theta + loss.up), 0.0, None
-    )
+    return clip(where(theta > 0.5 * (loss.down - loss.up), loss.down - theta, theta + loss.up), 0.0, None)
 
 
 def _balanced_inside(theta: Array, s: Array, loss: Absolute | Quantile) -> Array:
