@@ -29,6 +29,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._namespace import is_torch, to_numpy
+from ..design import Design, as_design
 from ..iterate import Iterate
 from ..losses import Loss
 from .active_set import Face, descend
@@ -43,10 +45,11 @@ Array = NDArray[np.float64]
 _START = 100  # columns to start with
 _LOWER = 0.3  # share of the largest correlation down to which the penalty goes at once
 _NEWTON = 10  # most Newton steps on one working set,
-_PART = 0.1  # which end when the violations on it are this share of the largest
+_PART = 0.3  # which end when the violations on it are this share of the largest,
+_ROUGH = 0.5  # or this, while the penalty is still being lowered
 _EXACT = 1e-14  # of the model at 0: the gap to which the active-set method goes
-_ROUNDS = 20  # most rounds of sweeps and conjugate gradients for one Newton step
-_SWEEPS_WORTH = 3000  # k^3 per stored entry up to which factorising is cheaper than sweeping
+_ROUNDS = 10  # most rounds of sweeps and conjugate gradients for one Newton step
+_SWEEPS_WORTH = 1000  # k^3 per stored entry up to which factorising is cheaper than sweeping
 
 
 def prox_newton(
@@ -63,16 +66,17 @@ def prox_newton(
 ) -> Iterator[Iterate]:
     """Yield ``Iterate(x=(w, b), value=objective, estimate=duality gap, cost=Newton steps)``.
 
-    Parameters are those of :func:`surefit.solvers.glm_newton.glm_newton`, plus ``l1``; X is an array or a
-    scipy.sparse matrix, and s is positive.
+    Parameters are those of :func:`surefit.solvers.glm_newton.glm_newton`, plus ``l1``. X may be anywhere:
+    only the looks happen there, and vectors over samples travel.
     """
-    X = sp.csc_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    rows = _Rows(X)
+    y, s = to_numpy(y), to_numpy(s)
     problem = _Problem(y, s, loss, l2, fit_intercept)
-    w, offset, z = w.copy(), float(b), X @ w + float(b)
+    w, offset, z = w.copy(), float(b), rows.dot(w) + float(b)
     size, used, last = max(_START, 2 * int(np.count_nonzero(w))), 0, np.inf
     while True:
         theta = s * loss.grad(z, y)
-        slack = -(X.T @ theta) - l2 * w
+        slack = -rows.tdot(theta) - l2 * w
         reach = np.abs(slack)
         largest = float(reach.max(initial=0.0))
         yield Iterate(
@@ -85,10 +89,31 @@ def prox_newton(
             return
         last = worst if level == l1 else np.inf
         index, size = working_set(w, violation, size)
-        columns = _Columns(X[:, index], problem)
-        v, offset, z, used = columns.newton(w[index], offset, z, level, _PART * worst)
+        part = _PART if level == l1 else _ROUGH
+        columns = _Columns(rows.columns(index), problem)
+        v, offset, z, used = columns.newton(w[index], offset, z, level, part * worst)
         w = w.copy()
         w[index] = v
+
+
+class _Rows:
+    """X wherever it is, vectors at home; gathered columns stay sparse."""
+
+    def __init__(self, X: Any) -> None:
+        if sp.issparse(X):
+            X = sp.csc_array(X, dtype=np.float64)
+        elif not is_torch(X) and not isinstance(X, Design):
+            X = np.asarray(X, dtype=np.float64)
+        self.X = as_design(X) if is_torch(X) else X
+
+    def dot(self, w: Array) -> Array:
+        return to_numpy(self.X.dot(w)) if isinstance(self.X, Design) else self.X @ w
+
+    def tdot(self, r: Array) -> Array:
+        return self.X.tdot(self.X.vector(r)) if isinstance(self.X, Design) else self.X.T @ r
+
+    def columns(self, index: NDArray[np.int64]) -> Any:
+        return self.X.columns(index) if isinstance(self.X, Design) else self.X[:, index]
 
 
 @dataclass
@@ -107,7 +132,7 @@ class _Problem:
         """The objective, and its distance to the dual value of theta scaled until |X'theta| <= l1 holds."""
         value = objective(self.loss, z, self.y, self.s, w, l1, self.l2)
         t = 1.0 if largest <= l1 else l1 / largest
-        conjugate = float(self.s @ self.loss.conjugate(t * theta / self.s, self.y))
+        conjugate = float(self.s @ self.loss.conjugate(t * _ratio(theta, self.s), self.y))
         return value, value + conjugate + 0.5 * t * t * self.l2 * float(w @ w)
 
     def violation(self, w: Array, slack: Array, level: float) -> Array:
@@ -140,7 +165,7 @@ class _Columns:
             if apart <= target:
                 return v, b, z, step
             weights = s * _positive(loss.hess(z, y))
-            new, new_b = self._minimum(v, z - theta / weights, weights, l1, _PART * apart)
+            new, new_b = self._minimum(v, z - _ratio(theta, weights), weights, l1, _PART * apart)
             move = self.Z @ (new - v) + (new_b - b)
             sizes = [l1 * float(np.abs(x).sum()) + 0.5 * l2 * float(x @ x) for x in (v, new)]
             fall = sizes[0] - sizes[1] - float(theta @ move) - 0.5 * float(weights @ move**2)
@@ -188,3 +213,8 @@ class _Columns:
 def _positive(curvature: Array) -> Array:
     """A model needs some curvature in every row."""
     return np.maximum(curvature, 1e-10 * float(curvature.max()) + 1e-300)
+
+
+def _ratio(a: Array, b: Array) -> Array:
+    """a / b, and 0 for a row without weight."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0.0)
