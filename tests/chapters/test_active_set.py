@@ -286,3 +286,66 @@ def test_many_coefficients_go_by_sweeps_to_the_same_model(monkeypatch):
     assert exact.certificate_.ok
     assert swept.certificate_.ok
     np.testing.assert_allclose(swept.coef_, exact.coef_, atol=1e-4 * np.abs(exact.coef_).max())
+
+
+def test_newton_from_a_far_start_never_rises():
+    """Where the loss is flat its model is far too wide: the step must be shortened."""
+    rng = np.random.default_rng(10)
+    X = rng.standard_normal((80, 6))
+    y = np.where(X[:, 0] + rng.standard_normal(80) > 0, 1.0, -1.0)
+    start = 30.0 * rng.standard_normal(6)
+    steps = prox_newton(
+        X, y, np.ones(80), Logistic(), 0.5, 0.0, start, np.zeros(()), fit_intercept=True
+    )
+    values = [iterate.value for iterate, _ in zip(steps, range(40), strict=False)]
+    assert np.diff(values).max() <= 1e-13 * values[0]
+    cold = LogisticRegression(C=2.0, l1_ratio=1.0, tol=1e-12).fit(X, y)
+    z = X @ cold.coef_[0] + cold.intercept_[0]
+    best = float(Logistic().pointwise(z, y).sum()) + 0.5 * float(np.abs(cold.coef_).sum())
+    assert abs(values[-1] - best) <= 1e-9 * best
+
+
+@pytest.mark.parametrize(("n", "p"), [(60, 500), (400, 30)])
+def test_the_path_by_itself_reaches_its_tolerance(n, p):
+    """Without the solver that would finish what it leaves."""
+    X, y = _problem(n, p, seed=11, correlation=0.7)
+    data = ElasticNetData.prepare(X, y, np.full(n, 1 / n), fit_intercept=True)
+    largest = float(np.abs(data.correlations(data.s * (y - data.y_mean))).max())
+    penalties = [(largest * t, 0.01 * largest * t) for t in np.geomspace(1, 1e-3, 50)]
+    null = 0.5 * float(data.s @ (y - data.y_mean) ** 2)
+    points = list(
+        elastic_net_path(data, penalties, np.zeros(p), positive=False, tol=1e-9 * null, budget=1000)
+    )
+    assert len(points) == 50
+    for (l1, l2), point in zip(penalties, points, strict=True):
+        assert point.gap <= 1e-9 * null
+        w = np.zeros(p)
+        w[point.columns] = point.values
+        u = data.weighted_residual(w)
+        slack = np.abs(data.correlations(u) - l2 * w)
+        t = min(1.0, l1 / float(slack.max()))
+        fit, size = float(u @ (u / data.s)), float(w @ w)
+        primal = 0.5 * fit + l1 * float(np.abs(w).sum()) + 0.5 * l2 * size
+        dual = t * float(u @ (y - data.y_mean)) - 0.5 * t * t * (fit + l2 * size)
+        assert primal - dual <= 1.01e-9 * null
+
+
+def test_leaving_together_must_not_raise_the_objective():
+    """Two coefficients cross zero; with both gone the step would go up, so it ends at the first zero."""
+    rng = np.random.default_rng(12)
+    for _ in range(300):
+        A = rng.standard_normal((8, 5))
+        G, c = A.T @ A + 0.05 * np.eye(5), 3.0 * rng.standard_normal(5)
+        w = rng.standard_normal(5)
+        null = 0.5 * float(c @ np.linalg.solve(G, c))
+        start, values = w, [0.5 * w @ G @ w - c @ w + 0.3 * np.abs(w).sum()]
+        for budget in range(1, 25):
+            w, q = start.copy(), c - G @ start
+            active_set(
+                G, w, q, 0.3, 0.0, Face(), positive=False, target=0.0, null=null, budget=budget
+            )
+            values.append(0.5 * w @ G @ w - c @ w + 0.3 * np.abs(w).sum())
+        assert np.diff(values).max() <= 1e-12 * null
+        slack = c - G @ w
+        assert (np.abs(slack) <= 0.3 + 1e-9).all()
+        np.testing.assert_allclose(slack[w != 0], 0.3 * np.sign(w[w != 0]), atol=1e-9)
