@@ -349,3 +349,30 @@ def test_leaving_together_must_not_raise_the_objective():
         slack = c - G @ w
         assert (np.abs(slack) <= 0.3 + 1e-9).all()
         np.testing.assert_allclose(slack[w != 0], 0.3 * np.sign(w[w != 0]), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sweeps_never_raise_the_objective_whatever_the_gap_does(seed, monkeypatch):
+    """Columns of very different size: a few sweeps lower the objective and multiply the largest correlation.
+
+    The penalty is lowered in steps from afar; it must not go up again when that happens.
+    """
+    from surefit.solvers import coordinate
+
+    monkeypatch.setattr(coordinate, "_ALWAYS", 0)
+    monkeypatch.setattr(coordinate, "_SWEEPS_WORTH", 0)
+    rng = np.random.default_rng(seed)
+    rare = rng.random((300, 900)) < 0.02
+    X = sp.csc_array(rare * np.ceil(rng.lognormal(0.0, 2.0, (300, 900))))
+    y = np.where(rng.random(300) < 0.5, 1.0, -1.0)
+    data = ElasticNetData.prepare(X, y, np.full(300, 1 / 300), fit_intercept=False)
+    largest = float(np.abs(X.T @ y).max()) / 300
+    w = np.zeros(900)
+    for level in (0.01, 0.009):
+        l1, values = level * largest, []
+        for iterate in elastic_net(data, l1, 0.0, w, budget=2000):
+            values.append(iterate.value)
+            if iterate.estimate <= 1e-7:
+                break
+        assert iterate.estimate <= 1e-7
+    assert np.diff(values).max() <= 1e-13

@@ -84,6 +84,7 @@ def elastic_net(
     columns = WorkingSet(data, None if data.few else np.flatnonzero(w))
     face, sweeps = Face(), Sweeps(data, rng)
     exact, used, last, size = True, 0, 0, max(_START, 2 * int(np.count_nonzero(w)))
+    level = l1 if data.few else math.inf
     best, smallest, lowest, progress = math.inf, math.inf, math.inf, 0
     while True:
         u = columns.weighted_residual(w[columns.index]) if exact else data.weighted_residual(w)
@@ -93,7 +94,8 @@ def elastic_net(
         value, gap = (float(a) for a in gap_of(data, w, u, reach.max(initial=0.0), l1, l2))
         yield Iterate(w, value, gap, cost=used - last)
         last = used
-        level = l1 if data.few else max(l1, _LOWER * float(reach.max(initial=0.0)))
+        if not data.few:  # far away, a larger penalty first; never up again, whatever the gap does
+            level = min(level, max(l1, _LOWER * float(reach.max(initial=0.0))))
         at_zero = np.maximum(reach - level, 0.0)
         violation = np.where(w != 0.0, np.abs(slack - level * np.sign(w)), at_zero)
         worst = float(violation.max(initial=0.0))

@@ -74,6 +74,7 @@ def prox_newton(
     problem = _Problem(y, s, loss, l2, fit_intercept)
     w, offset, z = w.copy(), float(b), rows.dot(w) + float(b)
     size, used, last = max(_START, 2 * int(np.count_nonzero(w))), 0, np.inf
+    level = np.inf
     while True:
         theta = s * loss.grad(z, y)
         slack = -rows.tdot(theta) - l2 * w
@@ -82,7 +83,7 @@ def prox_newton(
         yield Iterate(
             (w, np.asarray(offset)), *problem.value_and_gap(w, z, theta, largest, l1), cost=used
         )
-        level = max(l1, _LOWER * largest)
+        level = min(level, max(l1, _LOWER * largest))  # never up again, whatever the gap does
         violation = problem.violation(w, slack, level)
         worst = max(float(violation.max(initial=0.0)), problem.imbalance(theta))
         if worst == 0.0 or (level == l1 and worst >= last and used == 0):
