@@ -219,8 +219,8 @@ def test_a_path_that_outgrows_its_factor_is_finished_by_sweeps(monkeypatch):
     monkeypatch.setattr(coordinate, "_ALWAYS", 10)
     monkeypatch.setattr(coordinate, "_SWEEPS_WORTH", 0)
     data = ElasticNetData.prepare(X, y, np.full(80, 1 / 80), fit_intercept=False)
-    assert factorisable(10, WorkingSet(data, np.arange(5)), 0.0)
-    assert not factorisable(11, WorkingSet(data, np.arange(5)), 0.0)
+    assert factorisable(data, np.arange(5), 10, 0.0)
+    assert not factorisable(data, np.arange(5), 11, 0.0)
     found = lasso_path(X, y, alphas=20, tol=1e-9)[1]
     null = 0.5 * float(y @ y) / 80
     distance = np.linalg.norm(X @ (found - expected), axis=0).max()

@@ -81,13 +81,14 @@ def elastic_net(
         np.maximum(w, 0.0, out=w)
     w[data.norm2 == 0.0] = 0.0
     null = 0.5 * float(data.s @ (data.y - data.y_mean) ** 2)
-    columns = WorkingSet(data, None if data.few else np.flatnonzero(w))
+    columns = WorkingSet(data, None if data.few else np.empty(0, np.int64))
     face, sweeps = Face(), Sweeps(data, rng)
     exact, used, last, size = True, 0, 0, max(_START, 2 * int(np.count_nonzero(w)))
     level = l1 if data.few else math.inf
     best, smallest, lowest, progress = math.inf, math.inf, math.inf, 0
     while True:
-        u = columns.weighted_residual(w[columns.index]) if exact else data.weighted_residual(w)
+        gathered = exact and len(columns) > 0  # then they hold the support
+        u = columns.weighted_residual(w[columns.index]) if gathered else data.weighted_residual(w)
         corr = data.correlations(u)
         slack = corr - l2 * w
         reach = slack if positive else np.abs(slack)
@@ -108,7 +109,7 @@ def elastic_net(
         elif exact and used > 0 and level == l1:  # the factorisation has given what it can
             exact = False
         index, size = working_set(w, violation, size)
-        exact = exact and factorisable(int(np.count_nonzero(w)), columns, l2)
+        exact = exact and factorisable(data, index, int(np.count_nonzero(w)), l2)
         if exact:
             columns.enter(index[~columns.inside[index]])
             v, q = w[columns.index], corr[columns.index]
@@ -122,14 +123,14 @@ def elastic_net(
             used += sweeps.advance(w, index, level, l2, positive=positive, budget=budget - used)
 
 
-def factorisable(support: float, columns: WorkingSet, l2: float) -> bool:
-    """Whether factorising the Hessian of the support is cheaper than sweeping over its columns."""
-    if len(columns) > _NEVER:
+def factorisable(data: ElasticNetData, index: NDArray[np.int64], support: float, l2: float) -> bool:
+    """Whether factorising the Hessian of the support is cheaper than sweeping over the columns ``index``."""
+    if len(index) > _NEVER:
         return False
-    typical = float(columns.data.norm2[columns.index].mean()) if len(columns) else 0.0
+    typical = float(data.norm2[index].mean()) if len(index) else 0.0
     if typical > 0.0:  # a ridge lets sweeps converge sooner
         support *= 1.0 + 3.0 * l2 / typical
-    return support <= _ALWAYS or support**2 / 3 <= _SWEEPS_WORTH * columns.entries
+    return support <= _ALWAYS or support**2 / 3 <= _SWEEPS_WORTH * data.entries(index)
 
 
 def gap_of(

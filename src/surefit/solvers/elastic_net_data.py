@@ -170,6 +170,12 @@ class ElasticNetData:
         n, p = self.X.shape
         return sp.issparse(self.X) and self.X.nnz <= _DENSE * n * p
 
+    def entries(self, index: NDArray[np.int64]) -> float:
+        """Stored entries of a column, on average."""
+        if not sp.issparse(self.X):
+            return float(self.X.shape[0])
+        return float(np.diff(self.X.indptr)[index].mean()) if len(index) else 0.0
+
     def columns(self, index: NDArray[np.int64]) -> Any:
         """Z_index, one column after the other; sparse ones are weighted but not centred."""
         if sp.issparse(self.X):

@@ -79,7 +79,7 @@ def elastic_net_path(
     while start < len(penalties):
         trials = [_Trial(*pair) for pair in penalties[start : start + ahead]]
         path.look_ahead(trials[-1].l1)
-        if not factorisable(int(np.count_nonzero(path.v)), path.columns, trials[-1].l2):
+        if not factorisable(data, path.columns.index, int(np.count_nonzero(path.v)), trials[-1].l2):
             return
         looks = path.solve(trials)
         yield from (path.point(trial) for trial in trials)

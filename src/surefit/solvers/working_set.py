@@ -51,12 +51,6 @@ class WorkingSet:
     def __len__(self) -> int:
         return len(self.index)
 
-    @property
-    def entries(self) -> float:
-        """Stored entries of a column, on average."""
-        n = self.data.X.shape[0]
-        return self.columns.nnz / max(1, len(self)) if sp.issparse(self.columns) else float(n)
-
     def enter(self, new: Index) -> None:
         """Take in columns that are not inside yet."""
         if len(new) == 0:
