@@ -107,6 +107,24 @@ def test_degenerate_problems_are_solved_too(name, alpha):
             assert surefit.verify(ours, X, y).ok
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [0.0, 1e-9, 1e-4])
+def test_nearly_equal_columns(alpha, fit_intercept):
+    """Columns that agree to nine digits: the condition of a basis, and coefficients, of 1e9.
+
+    What is updated from pivot to pivot loses nine digits; in seeds 68, 228, 261 and 316 a basis then looks
+    optimal that is not, unless it is computed anew.
+    """
+    for seed in (0, 1, 2, 3, 68, 228, 261, 316):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(15, 2))
+        X[:, 1] = X[:, 0] * (1.0 + 1e-9 * rng.normal(size=15))
+        y = X @ rng.normal(size=2) * 10.0 ** rng.integers(0, 10) + rng.normal(size=15)
+        model = QuantileRegressor(alpha=alpha, fit_intercept=fit_intercept).fit(X, y)
+        assert model.certificate_["duality gap"].status is Status.HOLDS
+        assert np.abs(model.dual_coef_).max() <= 0.5 + 1e-9
+
+
 @pytest.mark.parametrize(
     "solver", ["highs-ds", "highs-ipm", "highs", "interior-point", "revised simplex"]
 )
@@ -258,7 +276,11 @@ def test_weights_count_repetitions(n, alpha):
 
 
 def test_quantile_regression_at_100_000_rows():
-    """scikit-learn's linear programme takes minutes to hours here, and once asked for 61 TiB (#22922)."""
+    """The time of scikit-learn's linear programme grows with the square of the rows.
+
+    With these columns it took 0.4 s at 2000 rows, 6.5 s at 10 000 and 27 s at 20 000: about ten minutes here.
+    (Before its matrix was sparse, 2.9 million rows asked for 61 TiB: issue 22922.)
+    """
     X, y = table(n=100_000, p=20, heavy=3)
     for q, alpha in ((0.5, 0.0), (0.95, 0.0), (0.5, 0.05)):
         model = QuantileRegressor(quantile=q, alpha=alpha).fit(X, y)
@@ -271,6 +293,15 @@ def test_quantile_regression_at_100_000_rows():
     y = np.round(2.0 * (X[:, 0] > 0) + X[:, 10:13].sum(axis=1) + np.abs(y) / 10)
     model = QuantileRegressor(quantile=0.5, alpha=0.0).fit(X[:, 10:], y)  # nothing but ties
     assert model.certificate_["duality gap"].status is Status.HOLDS
+
+
+@pytest.mark.parametrize(("q", "alpha"), [(0.95, 0.0), (0.5, 0.05)])
+def test_the_same_problem_at_2000_rows_is_solved_as_scikit_learn_solves_it(q, alpha):
+    X, y = table(n=2000, p=20, heavy=3)
+    ours = QuantileRegressor(quantile=q, alpha=alpha).fit(X, y)
+    theirs = Theirs(quantile=q, alpha=alpha).fit(X, y)
+    assert objective(ours, X, y) <= objective(theirs, X, y) * (1 + 1e-12)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize(("q", "alpha"), [(0.5, 0.0), (0.9, 0.0), (0.2, 0.01)])
@@ -430,8 +461,10 @@ def test_float32_is_kept():
 
 @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, 1.5, 2, "a", None, np.nan])
 def test_quantiles_outside_the_open_interval(q):
+    """The message names the argument, the remedy (the range) and the value."""
     X, y = table()
-    with pytest.raises(InvalidParameterError, match=f"quantile.*{q!r}"):
+    words = rf"'quantile' parameter of Quantile.* must be a float in the range \(0.*, 1.*\)\. Got {q!r} "
+    with pytest.raises(InvalidParameterError, match=words):
         QuantileRegressor(quantile=q).fit(X, y)
 
 
@@ -502,8 +535,10 @@ def small_programme(seed=0, n=40, k=4, ties=False):
     return A, y, low, high, -best.fun
 
 
-def test_frisch_newton_stays_feasible_and_its_gap_is_true():
-    A, y, low, high, best = small_programme()
+@pytest.mark.parametrize("seed", range(4))
+def test_frisch_newton_stays_feasible_and_its_gap_is_true(seed):
+    """Mehrotra's corrector takes 8 or 9 steps here; without it, or with its sign wrong, more are needed."""
+    A, y, low, high, best = small_programme(seed)
     estimates = []
     for k, it in enumerate(frisch_newton(Rows(A), y, low, high)):
         beta, a, d = it.x
@@ -517,7 +552,7 @@ def test_frisch_newton_stays_feasible_and_its_gap_is_true():
         if it.estimate <= 1e-11 or k > 40:
             break
     assert estimates[-1] <= 1e-11
-    assert len(estimates) <= 20
+    assert len(estimates) <= 11
     assert value == pytest.approx(best, rel=1e-9)
 
 

@@ -22,10 +22,9 @@ is at most P at every (w, b, sigma). The gap is evaluated as
             + ||X'(s theta) - 2 alpha w||^2 / (4 alpha),
 
 without the large terms theta_i y_i, which would cancel. The candidate is theta = 2 clip(r / sigma, -eps,
-eps), with b and sigma first settled for these predictions; X'(s theta) = 2 alpha w, the balance and the
-scale constraint are then met by a correction of theta on rows well inside the box, a few thousand of them
-at first, all of them if these do not suffice. The last rounding errors are removed by shrinking theta.
-Nothing here comes from the solver.
+eps), with b and sigma first settled for these predictions; it is then moved onto the constraints
+(:mod:`surefit.linear_model._huber_repair`), with a few thousand rows at first, with all of them if these do
+not suffice. The last rounding errors are removed by shrinking theta. Nothing here comes from the solver.
 
 References
 ----------
@@ -37,25 +36,21 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
-from .._namespace import array_namespace, clip, like, to_numpy, where
-from ..design import Design, as_design
+from .._namespace import clip, like, to_numpy, where
+from ..design import as_design
 from ..duality import Gap
-from ..losses import Huber
+from ._huber_repair import DualPoint, DualProblem, indicator, repaired
 
 __all__ = ["huber_gap", "huber_null", "huber_value", "least_scale"]
 
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
-_SMALL = 1 << 24  # operations for which the singular values of the rows themselves are cheap
-_COLUMNS = 3000  # the correction forms a matrix of this size at most
 
 
 def least_scale(y: Any, s: Any) -> float:
@@ -109,21 +104,23 @@ def huber_gap(
     w, b = coef.astype(np.float64), float(intercept)
     z = design.dot(w)
     r = y - z - b
-    problem = _Problem(design, y, s, r, w, epsilon, alpha, fit_intercept, float(s.sum()))
+    problem = DualProblem(design, y, s, r, w, epsilon, alpha, fit_intercept, float(s.sum()))
     values = huber_value(r, epsilon, scale)
     primal = float(s @ values) + alpha * float(w @ w)
     shift, sigma = _settled(r, s, epsilon, scale, free=fit_intercept)
     candidates = [_slopes(r - shift, epsilon, sigma, abs(y) + abs(z) + abs(b))]
     candidates += _given(witness, r, epsilon)
-    best, gap = _Point(0.0 * r, 0.0 * w, None), primal  # theta = 0: the objective is not negative
+    # theta = 0 shows that the objective is not negative
+    best, gap = DualPoint(0.0 * r, 0.0 * w, None), primal
     trivial = True
     for everything in (False, True):
         for theta in candidates:
-            for point in _repaired(problem, theta, everything=everything):
-                tried = _gap(problem, point, values)
+            for point in repaired(problem, theta, everything=everything):
+                feasible = _shrunk(problem, point)
+                tried = _gap(problem, feasible, values)
                 trivial = trivial and not math.isfinite(tried)
                 if tried < gap:
-                    best, gap = point, tried
+                    best, gap = feasible, tried
         if gap <= bound:
             break
     norms = design.column_norms(s) if best.norms is None else best.norms
@@ -136,45 +133,35 @@ def huber_gap(
     slopes = _slopes(r, epsilon, scale, 0.0)  # what an error of a prediction does to the objective
     mass += math.sqrt(float(s @ slopes**2)) * float(norms @ np.abs(w))
     floor = 4.0 * _EPS * (8.0 + math.log2(len(s))) * mass + leak
-    floor += problem.total * least_scale(y, s) + _storage(problem, coef, b, scale, norms)
+    floor += 2.0 * problem.total * least_scale(y, s)  # sigma, and residuals of that size
+    floor += _storage(problem, coef, b, scale, norms)
     return Gap(primal, primal - gap, gap, floor, best.theta, trivial=trivial)
 
 
-class _Problem(NamedTuple):
-    design: Design
-    y: Any
-    s: Any
-    r: Any
-    w: Array
-    epsilon: float
-    alpha: float
-    free: bool
-    total: float  # sum of the weights
-
-
-class _Point(NamedTuple):
-    theta: Any
-    adjoint: Array  # X'(s theta)
-    norms: Array | None  # sqrt(sum_i s_i x_ij^2), estimated
-
-
-def _gap(problem: _Problem, point: _Point, values: Any) -> float:
-    """P - D at a point that is shrunk into the box and the ball; infinite where X'(s theta) = 0 fails."""
-    s, w, alpha = problem.s, problem.w, problem.alpha
-    largest, square = float(abs(point.theta).max()), float(s @ point.theta**2)
+def _shrunk(problem: DualProblem, point: DualPoint) -> DualPoint:
+    """The point scaled into the box and the ball, which contain 0 and are convex."""
+    largest, square = float(abs(point.theta).max()), float(problem.s @ point.theta**2)
     t = min(1.0, 2.0 * problem.epsilon / max(largest, _TINY))
     t = min(t, math.sqrt(4.0 * problem.total / max(square, _TINY)))
-    rest = float(s @ (values - t * point.theta * problem.r))
+    return DualPoint(t * point.theta, t * point.adjoint, point.norms)
+
+
+def _gap(problem: DualProblem, point: DualPoint, values: Any) -> float:
+    """P - D at a point in the box and the ball; infinite where X'(s theta) = 0 is wanted and fails."""
+    s, w, alpha = problem.s, problem.w, problem.alpha
+    rest = float(s @ (values - point.theta * problem.r))
     if alpha > 0.0:
-        mismatch = t * point.adjoint - 2.0 * alpha * w
+        mismatch = point.adjoint - 2.0 * alpha * w
         return rest + float(mismatch @ mismatch) / (4.0 * alpha)
     if point.norms is None:
         return math.inf
-    rounding = np.abs(point.adjoint) <= 1e-11 * math.sqrt(square) * point.norms
-    return rest if bool(rounding.all()) else math.inf
+    size = math.sqrt(float(s @ point.theta**2))
+    return rest if bool((np.abs(point.adjoint) <= 1e-11 * size * point.norms).all()) else math.inf
 
 
-def _storage(problem: _Problem, coef: NDArray[Any], b: float, sigma: float, norms: Array) -> float:
+def _storage(
+    problem: DualProblem, coef: NDArray[Any], b: float, sigma: float, norms: Array
+) -> float:
     """What rounding the coefficients to float32 does to the objective; 0 for float64.
 
     It moves the predictions: to second order where there is curvature, to first order at most.
@@ -230,7 +217,7 @@ def _settled(
         if abs(slope) <= 4.0 * _EPS * float(abs(clipped).sum()):
             break
         low, high = (shift, high) if slope > 0 else (low, shift)
-        inner = s * _indicator(near)
+        inner = s * indicator(near)
         first, second = float(inner @ u), float((inner * u) @ u)
         bend = float(inner.sum()) - (first * first / second if second > 0 else 0.0)
         nearer = shift + sigma * slope / bend if bend > 1e-12 * total else slope * math.inf
@@ -255,7 +242,7 @@ def _scale_for(e: Any, s: Any, total: float, epsilon: float, start: float | None
     largest, edge = float(weighted.sum()) / total, epsilon * epsilon
     t = largest if start is None else min(start * start, largest)
     for _ in range(100):
-        near = _indicator(squares <= edge * t)
+        near = indicator(squares <= edge * t)
         slope = total * (1.0 - edge) + edge * float(s @ near)
         if slope <= 1e-12 * total:  # left of the top
             nearer = largest if t < largest else 0.0
@@ -265,165 +252,3 @@ def _scale_for(e: Any, s: Any, total: float, epsilon: float, start: float | None
             break
         t = nearer
     return math.sqrt(t)
-
-
-def _indicator(mask: Any) -> Any:
-    xp = array_namespace(mask)
-    return xp.astype(mask, xp.float64)
-
-
-# ------------------------------------------------------------------------ repairing a candidate
-
-
-def _repaired(problem: _Problem, theta: Any, *, everything: bool) -> list[_Point]:
-    """Dual points near ``theta``: one that is balanced, and one that meets X'(s theta) = 2 alpha w too.
-
-    With ``everything``, all rows inside the box take part in the correction; those that it pushes out stay on
-    the edge, and it is made once more without them.
-    """
-    s, p, edge = problem.s, len(problem.w), 2.0 * problem.epsilon
-    theta = _balanced(problem, theta)
-    adjoint = problem.design.tdot(s * theta)
-    found = [] if everything else [_Point(theta, adjoint, None)]
-    inside = (abs(theta) < edge) & (s > 0)
-    if not everything:
-        deep = (abs(theta) <= 0.5 * edge) & (s > 0)
-        inside = deep if int(deep.sum()) > 2 * (p + 2) else inside
-    if p > _COLUMNS:
-        return found
-    for _ in range(5 if everything else 1):
-        if not bool(inside.any()):
-            break
-        point = _corrected(problem, theta, adjoint, inside, everything=everything)
-        found.append(point)
-        out = abs(point.theta) > edge
-        if not bool(out.any()):
-            break
-        theta, inside = clip(point.theta, -edge, edge), inside & ~out
-        adjoint = problem.design.tdot(s * theta)
-    return found
-
-
-def _corrected(
-    problem: _Problem, theta: Any, adjoint: Array, inside: Any, *, everything: bool
-) -> _Point:
-    """theta changed on rows inside the box, as little as it takes to meet the equations."""
-    s, design = problem.s, problem.design
-    rows, part = (None, design) if everything else _some_rows(design, inside)
-    all_rows = rows is None
-
-    def near(values: Any) -> Any:
-        return values if all_rows else values[like(rows, values)]
-
-    moved, weights = near(theta), near(s * _indicator(inside))
-    correction = _Correction(part, weights, moved, free=problem.free)
-    square, balance = float(s @ theta**2), float(s @ theta)
-    limit = 4.0 * problem.total * (1.0 - _EPS)
-    binding = square > (1.0 - 1e-6) * limit  # otherwise sigma = 0, and the ball is no matter
-    for _ in range(3):  # the ball is met to first order, and rounding needs a second pass anyhow
-        step = correction.step(
-            2.0 * problem.alpha * problem.w - adjoint,
-            -balance if problem.free else None,
-            limit - square if binding else None,
-        )
-        change = weights * step
-        square += float(change @ (2.0 * moved + step))
-        balance += float(change.sum())
-        adjoint = adjoint + part.tdot(change)
-        moved = moved + step
-    if all_rows:
-        theta = moved
-    else:
-        theta = theta + 0.0
-        theta[like(rows, theta)] = moved
-    norms = correction.norms * math.sqrt(problem.total / correction.mass)
-    return _Point(_balanced(problem, theta), adjoint, norms)
-
-
-def _balanced(problem: _Problem, theta: Any) -> Any:
-    return Huber().balance(theta, problem.y, problem.s) if problem.free else theta
-
-
-class _Correction:
-    """Changes delta = A k of theta on some rows, A = [X - mean, 1, theta], with A'(s delta) prescribed."""
-
-    def __init__(self, part: Design, weights: Any, theta: Any, *, free: bool) -> None:
-        self.part, self.weights, self.theta = part, weights, theta
-        self.solve: Callable[[Array], Array] | None = None
-        self.mass = float(weights.sum())
-        self.mean = part.mean(weights) if free else np.zeros(part.shape[1])
-        center = self.mean if free else None
-        p, st = len(self.mean), weights * theta
-        size = part.column_norms(weights, center) ** 2
-        noise = _EPS * (8.0 + math.sqrt(part.shape[0])) * np.abs(self.mean)
-        self.norms = np.sqrt(size + self.mass * self.mean**2)
-        self.scale = np.sqrt(np.append(size, [self.mass, float(st @ theta)]))
-        self.kept = self.scale > np.append(math.sqrt(self.mass) * noise, [0.0, 0.0])  # not constant
-        self.small = part.shape[0] * (p + 2) ** 2 <= _SMALL
-        if self.small:  # the singular values of A itself have twice the digits of those of A'SA
-            table = np.column_stack(
-                [part.columns(np.arange(p)) - self.mean, np.ones(part.shape[0]), to_numpy(theta)]
-            )
-            self.matrix = np.sqrt(to_numpy(weights))[:, None] * table
-            return
-        self.matrix = np.zeros((p + 2, p + 2))
-        self.matrix[:p, :p] = part.gram(weights, center)
-        self.matrix[p, p], self.matrix[p + 1, p + 1] = self.scale[p] ** 2, self.scale[p + 1] ** 2
-        self.matrix[p, p + 1] = self.matrix[p + 1, p] = float(st.sum())
-        cross = part.tdot(st) - self.mean * float(st.sum())
-        self.matrix[:p, p + 1] = self.matrix[p + 1, :p] = cross
-
-    def step(self, adjoint: Array, balance: float | None, square: float | None) -> Any:
-        """delta with X'(s delta) = adjoint, sum s delta = balance, 2 sum s theta delta = square.
-
-        None in place of a number leaves that equation out.
-        """
-        p = len(adjoint)
-        kept = self.kept & np.append(np.ones(p, bool), [balance is not None, square is not None])
-        rhs = np.append(adjoint, [balance or 0.0, 0.5 * (square or 0.0)])
-        rhs[:p] -= self.mean * rhs[p]
-        if self.solve is None:  # the same unknowns each time
-            self.solve = self._factor(kept)
-        k = np.zeros(p + 2)
-        k[kept] = self.solve(rhs[kept] / self.scale[kept]) / self.scale[kept]
-        delta = (
-            self.part.dot(k[:p]) + float(k[p] - self.mean @ k[:p]) + float(k[p + 1]) * self.theta
-        )
-        return where(self.weights > 0, delta, 0.0)
-
-    def _factor(self, kept: NDArray[np.bool_]) -> Callable[[Array], Array]:
-        """A solver of A'SA k = rhs, the columns of A scaled to length 1; the shortest k if it is singular."""
-        scale = self.scale[kept]
-        if self.small:
-            _, values, turned = np.linalg.svd(self.matrix[:, kept] / scale, full_matrices=False)
-            vectors, values, limit = turned.T, values**2, (_EPS * len(kept)) ** 2
-        else:
-            unit = self.matrix[np.ix_(kept, kept)] / scale / scale[:, None]
-            with contextlib.suppress(np.linalg.LinAlgError):
-                factor = cho_factor(unit, check_finite=False)
-                if np.diag(factor[0]).min() > 1e-5:
-                    return lambda rhs: cho_solve(factor, rhs, check_finite=False)
-            values, vectors = np.linalg.eigh(unit)
-            limit = _EPS * len(kept)
-        large = values > limit * values.max(initial=0.0)
-        vectors, values = vectors[:, large], values[large]
-        return lambda rhs: vectors @ ((vectors.T @ rhs) / values)
-
-
-def _some_rows(design: Design, inside: Any) -> tuple[NDArray[np.intp] | None, Design]:
-    """A few thousand of the rows inside, and the part of the design with these; None: all rows."""
-    count = max(8192, 24 * design.shape[1])
-    if design.shape[0] <= 4 * count:
-        return None, design
-    index = np.flatnonzero(to_numpy(inside))
-    X = getattr(design, "X", None)
-    if X is not None:
-        index = index[:: max(1, len(index) // count)]
-        return index, as_design(X[like(index, X)])
-    index, parts = index[:count], []
-    for rows, block in design.blocks():  # on disk: the first ones, so that the rest is not read
-        wanted = index[(index >= rows.start) & (index < rows.stop)] - rows.start
-        parts.append(block[wanted])
-        if rows.stop > index[-1]:
-            break
-    return index, as_design(np.concatenate(parts))

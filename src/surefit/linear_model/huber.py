@@ -139,7 +139,7 @@ class HuberRegressor(LinearRegressor):
         self._store(coef, intercept, y, X)
         self.scale_ = float(point.scale)
         self.n_iter_ = fit.n_iter
-        self.outliers_ = self._outliers(X, y, point)
+        self.outliers_ = self._outliers(X, y, point, least_scale(Y[:, 0], s))
         self.dual_witness_ = self._witness(point.theta, sample_weight, len(y))
         return self._seal(X, y, sample_weight, fit.stop.value)
 
@@ -164,13 +164,17 @@ class HuberRegressor(LinearRegressor):
             tol = _RESERVE * self.tol * null * float(s.sum()) / float(s[few].sum())
         return run(steps, tol=tol, max_iter=self.max_iter, name=type(self).__name__)
 
-    def _outliers(self, X: Any, y: Any, point: HuberPoint) -> Any:
-        """Beyond epsilon scales; a residual within the rounding of its terms is no outlier."""
+    def _outliers(self, X: Any, y: Any, point: HuberPoint, floor: float) -> Any:
+        """Beyond epsilon scales; a residual within the rounding of its terms is no outlier.
+
+        These are y, x'w and b, and the mean of y, which b was computed with.
+        """
         z = as_design(X).dot(point.w)
         e = abs(y - z - point.b)
         limit = self.epsilon * point.scale
         if point.scale <= 1e-12 * float(abs(y).max()):
-            limit = limit + 16.0 * np.finfo(np.float64).eps * (abs(y) + abs(z) + abs(point.b))
+            terms = abs(y) + abs(z) + abs(point.b)
+            limit = limit + 16.0 * np.finfo(np.float64).eps * terms + 4.0 * floor
         return e > limit
 
     def _witness(self, theta: Any, sample_weight: Any, n: int) -> Any:

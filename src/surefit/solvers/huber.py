@@ -8,8 +8,8 @@ interior-point method (:mod:`surefit.solvers.huber_interior`) takes over.
 
 With many rows, the start and the matrix of the near rows come from a sample of a tenth of them. An
 iteration is then one reading of X, and an error shrinks to about 2 sqrt(p / sample) of itself; the full
-matrix is formed only if that is too slow or many digits are wanted. With fewer rows than columns the
-problem is rotated into the row space.
+matrix is formed only if that is too slow or many digits are wanted. With fewer rows than columns, or nearly
+dependent columns, the problem is turned first (:mod:`surefit.solvers.huber_rotation`).
 
 References
 ----------
@@ -20,35 +20,26 @@ algorithm for linear l1 estimation", SIAM J. Optimization 3 (1993).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from .._namespace import array_namespace, clip, like, to_numpy
 from ..design import Design, as_design
 from ..iterate import Iterate
 from ._centred import CentredRows
 from .huber_interior import huber_interior
-from .huber_newton import (
-    DIRECT,
-    HuberPoint,
-    HuberProblem,
-    HuberState,
-    best_scale,
-    objective,
-    solve,
-)
+from .huber_newton import DIRECT, HuberState
+from .huber_problem import HuberPoint, HuberProblem, best_scale, objective, solve
+from .huber_rotation import Turned, are_nearly_dependent, independent_columns, row_space
 
 __all__ = ["HuberPoint", "huber"]
 
 Array = NDArray[np.float64]
-_EPS = float(np.finfo(np.float64).eps)
 _SAMPLED = 6  # most iterations with the matrix of a sample
 _SAMPLE_BYTES = 1 << 26  # of the sample
-_ROTATION = 1 << 30  # operations (n^2 p) up to which singular vectors are cheap
 
 
 def huber(
@@ -61,6 +52,7 @@ def huber(
     *,
     fit_intercept: bool,
     floor: float,
+    already_turned: bool = False,
 ) -> Iterator[Iterate]:
     """Yield ``Iterate(x=HuberPoint, value=objective, estimate=what the next step may gain)``.
 
@@ -75,18 +67,13 @@ def huber(
     fit_intercept : bool
     floor : float
         The scale that stands for 0.
+    already_turned : bool
+        X is the table of :mod:`surefit.solvers.huber_rotation`.
     """
     n, p = X.shape
-    turned = _row_space(X, alpha) if n < p else None
-    if turned is not None:  # what is orthogonal to all rows is 0: w = Vu loses nothing
-        rotate, table = turned
-        if start is not None:
-            z = to_numpy(X.dot(start.w))
-            start = start._replace(w=np.linalg.lstsq(table, z, rcond=None)[0])
-        small = as_design(X.vector(table))
-        steps = huber(small, y, s, epsilon, alpha, start, fit_intercept=fit_intercept, floor=floor)
-        for it in steps:
-            yield it._replace(x=it.x._replace(w=rotate(it.x.w)))
+    turned = row_space(X, alpha, DIRECT) if n < p else None
+    if turned is not None:
+        yield from _in_turn(turned, X, y, s, epsilon, alpha, start, fit_intercept, floor)
         return
     rows = CentredRows(X, np.zeros(p), fit_intercept)
     problem = HuberProblem(rows, y, s, float(s.sum()), epsilon, alpha, floor)
@@ -97,6 +84,15 @@ def huber(
         if fit_intercept:
             problem = problem._replace(rows=CentredRows(X, X.mean(s), True))
         state = HuberState(problem, start)
+        if (
+            not already_turned
+            and state.matrix is not None
+            and are_nearly_dependent(state.matrix.at(s))
+        ):
+            turned = independent_columns(X, s, alpha, free=fit_intercept)
+            if turned is not None:
+                yield from _in_turn(turned, X, y, s, epsilon, alpha, start, fit_intercept, floor)
+                return
     cost = 1 if start is None else 0
     while True:
         estimate = state.prepare()
@@ -108,6 +104,30 @@ def huber(
         cost = 1
     if p <= DIRECT and estimate > 1e-14 * state.value:
         yield from _from_inside(state)
+
+
+def _in_turn(
+    turned: Turned,
+    X: Design,
+    y: Any,
+    s: Any,
+    epsilon: float,
+    alpha: float,
+    start: HuberPoint | None,
+    fit_intercept: bool,
+    floor: float,
+) -> Iterator[Iterate]:
+    """The problem in other coordinates, its iterates in the original ones."""
+    if start is not None:
+        u, b = turned.forth(to_numpy(X.dot(start.w)), start.b, start.w)
+        start = start._replace(w=u, b=b)
+    steps = huber(
+        as_design(X.vector(turned.table)), y, s, epsilon, alpha, start,
+        fit_intercept=fit_intercept, floor=floor, already_turned=True,
+    )  # fmt: skip
+    for it in steps:
+        w = turned.back(it.x.w)
+        yield it._replace(x=it.x._replace(w=w, b=turned.intercept(it.x.b, w)))
 
 
 def _from_inside(state: HuberState) -> Iterator[Iterate]:
@@ -126,39 +146,6 @@ def _from_inside(state: HuberState) -> Iterator[Iterate]:
         estimate = state.prepare()
         if not (state.hard or state.finished) and state.advance():
             yield Iterate(state.point(), state.value, estimate)
-
-
-# ------------------------------------------------------------------------ many columns
-
-
-def _row_space(X: Design, alpha: float) -> tuple[Callable[[Array], Array], Array] | None:
-    """u -> Vu and the matrix XV of at most n columns: those of V, or of XV without a penalty, orthonormal."""
-    n, p = X.shape
-    table = getattr(X, "X", None)
-    if table is None or n > DIRECT:
-        return None
-    if n * n * p <= _ROTATION:
-        blocks = [b.toarray() if hasattr(b, "toarray") else to_numpy(b) for _, b in X.blocks()]
-        U, d, Vt = np.linalg.svd(np.concatenate(blocks), full_matrices=False)
-        kept = d > d[0] * p * _EPS
-        kept[0] = True
-        U, d, Vt = U[:, kept], np.maximum(d[kept], np.finfo(np.float64).tiny), Vt[kept]
-        if alpha == 0.0:
-            return (lambda u: Vt.T @ (u / d)), U
-        return (lambda u: Vt.T @ u), U * d
-    products = table @ table.T
-    products = products.toarray() if hasattr(products, "toarray") else to_numpy(products)
-    try:
-        L = np.linalg.cholesky(np.asarray(products, dtype=np.float64))
-    except np.linalg.LinAlgError:
-        return None
-    if np.diag(L).min() < 1e-4 * np.diag(L).max():
-        return None
-
-    def rotate(u: Array) -> Array:
-        return X.tdot(X.vector(solve_triangular(L, u, lower=True, trans="T")))  # V = X'L^-T
-
-    return rotate, L
 
 
 # ------------------------------------------------------------------------ many rows

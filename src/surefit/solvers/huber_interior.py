@@ -76,12 +76,15 @@ def huber_interior(
         Start: coefficients and, if it is free, the intercept of the centred rows.
     """
     total = float(s.sum())
+    size = float(s @ abs(y - rows.predict(d))) / total
+    if size == 0.0:
+        return
+    y, d = y / size, d / size  # the method compares residuals with forces, which have no unit
     s = where(s > 0, s, 1e-20 * total)  # a row of weight 0 would need a case of its own everywhere
     half, edge = 0.5 / s, 2.0 * epsilon * s
-    ridge = 2.0 * alpha * (np.arange(len(d)) < rows.shape[1])
+    ridge = 2.0 * alpha * size * (np.arange(len(d)) < rows.shape[1])
     r = y - rows.predict(d)
-    size = float(s @ abs(r)) / total
-    at = _Point(d, size, 0.0 * r, edge, edge, clip(r, 0.0, None) + size, clip(-r, 0.0, None) + size)
+    at = _Point(d, 1.0, 0.0 * r, edge, edge, clip(r, 0.0, None) + 1.0, clip(-r, 0.0, None) + 1.0)
     first, best = math.nan, math.inf
     while True:
         kappa = half * at.dual
@@ -118,7 +121,8 @@ def huber_interior(
             at.up + t * step.up,
             at.down + t * step.down,
         )
-        yield Iterate((at.d, at.sigma, 2.0 * half * at.dual), estimate=gap, step=t)
+        found = size * at.d, size * at.sigma, 2.0 * half * at.dual
+        yield Iterate(found, estimate=size * gap, step=t)
 
 
 class _System(NamedTuple):

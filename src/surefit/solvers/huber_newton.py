@@ -8,8 +8,7 @@ o the sum of the far rows with the signs of their residuals. For a given tau tha
 minimiser d(tau) = a + tau e, nearly affine in tau (exactly so without a penalty), and the best tau then
 solves a quadratic equation. This minimiser is the step: without a penalty the method ends once the right
 rows are near. It is shortened until the objective falls, with the best scale for the residuals met on the
-way. That scale is the root of a concave, piecewise linear function of sigma^2, which Newton's method
-finds without sorting.
+way (:func:`surefit.solvers.huber_problem.best_scale`).
 
 When the near rows can be fitted exactly, tau is 0, and the limit of d(tau) and of r / tau are a primal
 and a dual point of least absolute deviations: if these are feasible, the problem is solved
@@ -30,104 +29,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from .._namespace import array_namespace, clip, like, to_numpy, where
 from ._centred import CentredRows
+from .huber_problem import HuberPoint, HuberProblem, best_scale, indicator, objective, solve
 
-__all__ = ["DIRECT", "HuberPoint", "HuberProblem", "HuberState", "best_scale", "objective", "solve"]
+__all__ = ["DIRECT", "HuberState"]
 
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
 DIRECT = 2500  # most columns for which the matrix of the near rows is formed
-_SPECTRUM = 1200  # largest matrix whose eigenvectors are computed
 _TRIALS = 5  # steps without a solution of their own before a problem counts as hard
-
-
-class HuberPoint(NamedTuple):
-    """Coefficients, intercept, scale and, where the scale is 0, a dual point: residuals do not show it."""
-
-    w: Array
-    b: float
-    scale: float
-    theta: Any = None
-
-
-class HuberProblem(NamedTuple):
-    """What is to be minimised."""
-
-    rows: CentredRows
-    y: Any
-    s: Any
-    total: float  # sum of s
-    epsilon: float
-    alpha: float
-    floor: float  # the scale that stands for 0
-
-
-def best_scale(problem: HuberProblem, r: Any, start: float) -> float:
-    """The best scale for these residuals, at least ``floor``: Newton's method in sigma^2."""
-    squares = r * r
-    weighted = problem.s * squares
-    limit = float(weighted.sum()) / problem.total  # no root lies beyond
-    edge = problem.epsilon**2
-    t = min(start * start, limit)
-    for _ in range(60):
-        near = _indicator(squares <= edge * t)
-        slope = problem.total * (1.0 - edge) + edge * float(problem.s @ near)
-        if slope > 1e-13 * problem.total:
-            nearer = min(float(weighted @ near) / slope, limit)
-        else:  # too few are near: the root is on the right, if there is one
-            nearer = limit if t < limit else 0.0
-        if abs(nearer - t) <= 1e-15 * t:
-            break
-        t = nearer
-    return max(math.sqrt(t), problem.floor)
-
-
-def objective(problem: HuberProblem, r: Any, sigma: float, w: Array) -> float:
-    """The objective at these residuals, scale and coefficients."""
-    size = abs(r)
-    part = clip(size, None, problem.epsilon * sigma)
-    losses = part * (part / sigma) + 2.0 * problem.epsilon * (size - part)
-    return problem.total * sigma + float(problem.s @ losses) + problem.alpha * float(w @ w)
-
-
-def solve(K: Array, ridge: float, p: int, rhs: Array) -> tuple[Array, bool]:
-    """Solve with K plus ``ridge`` on its first p diagonal entries, and say whether that worked.
-
-    The matrix is scaled to a unit diagonal. A singular one gives the shortest solution, which is one if
-    rhs lies in its range.
-    """
-    matrix = K.copy()
-    matrix[np.arange(p), np.arange(p)] += ridge
-    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    scale[scale == 0.0] = 1.0
-    unit, target = matrix / scale / scale[:, None], (rhs.T / scale).T
-    limit = 1e-9 * float(np.abs(target).max(initial=0.0))
-
-    def outcome(found: Array) -> tuple[Array, bool]:
-        return (found.T / scale).T, float(np.abs(unit @ found - target).max(initial=0.0)) <= limit
-
-    try:
-        found, solved = outcome(cho_solve(cho_factor(unit), target))
-        if solved:
-            return found, True
-    except np.linalg.LinAlgError:
-        pass
-    if len(unit) > _SPECTRUM:
-        lifted = unit + 1e-12 * len(unit) * np.eye(len(unit))
-        return outcome(cho_solve(cho_factor(lifted), target))
-    values, vectors = np.linalg.eigh(unit)
-    large = values > 1e-14 * len(values) * values[-1]
-    vectors = vectors[:, large]
-    return outcome(vectors @ ((vectors.T @ target).T / values[large]).T)
-
-
-def _indicator(mask: Any) -> Any:
-    xp = array_namespace(mask)
-    return xp.astype(mask, xp.float64)
 
 
 class _NearMatrix:
@@ -226,7 +139,7 @@ class HuberState:
             sizes = rows.X.row_squares() ** 0.5 * float(np.linalg.norm(self.w))
             slack = 16.0 * _EPS * (abs(y) + sizes)
         near = abs(self.r) <= epsilon * sigma + slack
-        inner = s * _indicator(near)
+        inner = s * indicator(near)
         outer = (s - inner) * where(self.r > 0, 1.0, -1.0)
         sides = array_namespace(inner).stack([inner * self.r, epsilon * outer], axis=1)
         q, o = rows.adjoint(sides).T
@@ -340,7 +253,7 @@ def _conjugate_gradients(
 ) -> Array:
     """The step where there are too many columns for a matrix; with a diagonal preconditioner."""
     rows, p = problem.rows, problem.rows.shape[1]
-    weights = problem.s * _indicator(near)
+    weights = problem.s * indicator(near)
     if int(near.sum()) < 2 * p:  # the near rows alone would hardly determine the step
         weights = _reweighted(problem, r, sigma)
     ridge = problem.alpha * sigma * (np.arange(len(rhs)) < p)

@@ -85,6 +85,9 @@ def pinball_simplex(
     rng, still, moved, tries = np.random.default_rng(seed), 0, False, 0
     while True:
         worst, violation = state.worst()
+        if violation == 0.0 and state.age:  # updates lose digits: once more, anew
+            state.refresh()
+            worst, violation = state.worst()
         if violation == 0.0:
             if not moved:
                 yield state.iterate(0.0)
@@ -203,8 +206,6 @@ class _Vertex:
             self.refresh()
 
     def iterate(self, violation: float) -> Iterate:
-        if violation == 0.0 and self.age:
-            self.refresh()
         a = self.at_bounds()
         a[self.basis] = self.refined() if violation == 0.0 else self.duals()
         value = float(np.sum(np.where(self.r > 0, self.high, self.low) * self.r))
