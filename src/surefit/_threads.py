@@ -5,20 +5,33 @@ that fit into a cache are small. So the rows are split instead, and each stretch
 of the matrix library. How many stretches: as many as that library was allowed threads, so that limits set by
 threadpoolctl or the usual environment variables hold here too. Fits that already run side by side do not
 split again.
+
+A formula on vectors over samples makes a temporary vector for each of its operations; :func:`by_rows` and
+:func:`sum_rows` evaluate it a few thousand rows at a time, so that these stay in the cache.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-__all__ = ["over_rows"]
+import numpy as np
+
+from ._namespace import is_torch
+
+__all__ = ["by_rows", "max_rows", "over_rows", "rows_only", "sum_rows"]
 
 T = TypeVar("T")
+_CHUNK = 1 << 15  # numbers of a vector that are worked on at a time: 64 KiB
+_LONG = 1 << 13  # rows from which splitting them pays
 _turn = threading.Lock()
+_mine = threading.local()
 
 
 @functools.cache
@@ -28,20 +41,106 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+@functools.cache
+def _helpers(count: int) -> ThreadPoolExecutor:
+    """Threads that wait for work; a forked process has none of them and starts its own."""
+    return ThreadPoolExecutor(count, thread_name_prefix="surefit")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
+
+
+@contextlib.contextmanager
+def rows_only(X: Any) -> Iterator[None]:
+    """While a long array is worked on, its rows are split, and the matrix library has one thread.
+
+    Its threads, once used, wait for more work at full speed, in the way of those that work on the rows, and
+    the products that are not split over rows are too small to be worth that.
+    """
+    if not isinstance(X, np.ndarray) or X.shape[0] < max(_LONG, 20 * X.shape[1]):
+        yield
+        return
+    blas = _blas()
+    before = getattr(_mine, "threads", None)
+    _mine.threads = _allowed()
+    try:
+        with blas.limit(limits=1):
+            yield
+    finally:
+        _mine.threads = before
+
+
+def _allowed() -> int:
+    """How many threads the matrix library was given."""
+    threads: int | None = getattr(_mine, "threads", None)
+    if threads is not None:
+        return threads
+    return int(min((library["num_threads"] for library in _blas().info()), default=1))
+
+
 def over_rows(n: int, work: Callable[[int, int], T], least: int = 4096) -> list[T]:
     """``[work(first, last), ...]`` for consecutive stretches of ``least`` rows or more."""
     if n < 2 * least:
         return [work(0, n)]
-    blas = _blas()
-    threads = min((library["num_threads"] for library in blas.info()), default=1)
-    count = max(1, min(threads, n // least))
-    if count == 1:
-        return [work(0, n)]
-    if not _turn.acquire(blocking=False):
+    count = max(1, min(_allowed(), n // least))
+    if count == 1 or not _turn.acquire(blocking=False):
         return [work(0, n)]
     try:
         ends = [n * k // count for k in range(count + 1)]
-        with blas.limit(limits=1), ThreadPoolExecutor(count) as pool:
-            return list(pool.map(work, ends[:-1], ends[1:]))
+        with _blas().limit(limits=1):
+            others = _helpers(count - 1).map(work, ends[1:-1], ends[2:])
+            try:
+                mine = work(0, ends[1])
+            finally:
+                rest = list(others)  # nobody works on once this call is left
+            return [mine, *rest]
     finally:
         _turn.release()
+
+
+def by_rows(formula: Callable[..., Any], *vectors: Any) -> Any:
+    """``formula(*vectors)`` for a formula that gives one number, or one row, for each sample."""
+    first = vectors[0]
+    n, size = len(first), _chunk(first)
+    if is_torch(first) or n <= size:
+        return formula(*vectors)
+    start = formula(*(v[:size] for v in vectors))
+    out = np.empty((n, *start.shape[1:]), dtype=start.dtype)
+    out[:size] = start
+
+    def fill(begin: int, end: int) -> None:
+        for k in range(begin + size, end + size, size):
+            rows = slice(k, min(k + size, end + size))
+            out[rows] = formula(*(v[rows] for v in vectors))
+
+    over_rows(n - size, fill, least=4 * size)
+    return out
+
+
+def sum_rows(formula: Callable[..., Any], *vectors: Any) -> Any:
+    """``formula(*vectors)`` for a formula that sums over the samples: a number or an array."""
+    found = _pieces(formula, vectors)
+    return found[0] if len(found) == 1 else np.sum(found, axis=0)
+
+
+def max_rows(formula: Callable[..., float], *vectors: Any) -> float:
+    """The same for a formula that gives the largest of something over the samples."""
+    return max(_pieces(formula, vectors))
+
+
+def _pieces(formula: Callable[..., T], vectors: tuple[Any, ...]) -> list[T]:
+    first = vectors[0]
+    n, size = len(first), _chunk(first)
+    if is_torch(first) or n <= size:
+        return [formula(*vectors)]
+
+    def part(begin: int, end: int) -> list[T]:
+        ends = range(begin, end, size)
+        return [formula(*(v[k : min(k + size, end)] for v in vectors)) for k in ends]
+
+    return [piece for pieces in over_rows(n, part, least=4 * size) for piece in pieces]
+
+
+def _chunk(vector: Any) -> int:
+    return max(1, _CHUNK // max(1, math.prod(vector.shape[1:])))

@@ -19,8 +19,9 @@ candidate can only weaken the bound:
 * no penalty, X'(s theta) = 0: one Newton correction in the span of the columns, feasible once no
   prediction moves beyond the domain of l*; otherwise only the least value that the losses can take
   bounds the objective from below, and the gap is undecided unless that suffices;
-* the same for a pinball loss, which has no curvature: a projection that lets the coordinates strictly inside
-  the box of l* take up what is missing, then scaling towards 0 until the others are in the box too.
+* a pinball loss has no curvature: there the coordinates strictly inside the box of l* take up what is missing
+  in these equations, since moving the rows on the fit costs nothing; where they are too few, all move, and
+  scaling towards 0 brings the point back into the box.
 
 ``Gap.floor`` estimates what rounding alone can do to the difference; a gap is never below ``-floor``.
 This module imports no solver (an import contract keeps it so).
@@ -45,6 +46,7 @@ Examples
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -54,6 +56,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._namespace import array_namespace, clip, scale_rows, to_numpy, where
+from ._threads import by_rows, sum_rows
 from .certificate import Claim, Kind
 from .design import Design, as_design
 from .losses import Absolute, Loss, MarginLoss, Quantile, Softmax, Squared
@@ -64,6 +67,7 @@ __all__ = ["Gap", "best_offset", "duality_gap", "gap_claim", "null_value"]
 
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
+_COLUMNS = 3000  # a repair forms a matrix of this size at most
 
 
 @dataclass(frozen=True)
@@ -125,38 +129,35 @@ def duality_gap(
     y = design.vector(y)
     w, b = coef.astype(np.float64), np.asarray(intercept, dtype=np.float64)
     z, mean = design.dot_and_mean(w, s)
-    z = z + (design.vector(b) if b.ndim else float(b))
+    z += design.vector(b) if b.ndim else float(b)
     free = fit_intercept and intercept_scaling is None
     params = _parameters(w, b, intercept_scaling)
-    pointwise = loss.pointwise(z, y)
+    pointwise = by_rows(loss.pointwise, z, y)
     primal = float(s @ pointwise) + penalty.value(params)
 
+    unpenalised = isinstance(penalty, NoPenalty) and not penalty.positive
+    norms = design.column_norms(s) if unpenalised else np.zeros(0)
     stored = _storage_floor(coef, b, params, design, s, loss, penalty, intercept_scaling)
     if isinstance(loss, Squared):  # errors y - z below the rounding of y and z are none
         stored += 64.0 * _EPS**2 * float(s @ (abs(y) + abs(z)) ** 2)
     if isinstance(loss, (Absolute, Quantile)):
-        rounded = abs(y - z) <= 8.0 * _EPS * (abs(y) + abs(z))
+        sizes = norms / math.sqrt(float(s.sum())) if unpenalised else np.abs(mean)
+        terms = float(sizes @ np.abs(w)) + abs(float(b))  # those that z is the sum of
+        rounded = abs(y - z) <= 8.0 * _EPS * (abs(y) + abs(z) + terms)
         stored += float(s @ where(rounded, pointwise, 0.0))
     best = replace(_trivial(primal, loss, z, y, s), floor=stored)
-    unpenalised = isinstance(penalty, NoPenalty) and not penalty.positive
-    norms = design.column_norms(s) if unpenalised else np.zeros(0)
     for candidate in _candidates(loss, z, y, s, free, witness):
         theta = _repair(candidate, design, mean, y, z, s, loss, norms, free, unpenalised)
+        if free and not _is_balanced(theta, s):
+            continue
         v = _adjoint(theta, design, mean, s, free, intercept_scaling)
         leak = np.abs(v) if unpenalised else np.zeros_like(v)
         if _is_kinked_lasso(loss, penalty) and intercept_scaling is None:
-            inside = np.clip(v, -penalty.l1, penalty.l1)  # type: ignore[attr-defined]
-            over = (
-                v - inside
-            )  # next to a tiny alpha, rounding is no violation; scaling would be ruinous
-            if over.any() and _is_rounding(over, theta, design.column_norms(s), s, 1e-13):
-                v, leak = inside, np.abs(over)
-        if float(abs(theta).max()) <= 1e-10 * float(
-            abs(candidate).max()
-        ):  # the repair leads to 0 itself
+            theta, v, leak = _within_l1(theta, v, design, mean, s, loss, penalty.l1, free)  # type: ignore
+        if _largest(theta) <= 1e-10 * _largest(candidate):  # the repair leads to 0
             best = replace(best, trivial=False)
         for t in _scales(penalty, v, params):
-            conjugates = where(s > 0, loss.conjugate(t * theta, y), 0.0)
+            conjugates = by_rows(functools.partial(_conjugates, loss, t), theta, y, s)
             dual_penalty = 0.0 if unpenalised else penalty.conjugate(t * v)
             dual = -float(s @ conjugates) - dual_penalty
             if not math.isfinite(dual) or (unpenalised and not _is_rounding(v, theta, norms, s)):
@@ -168,7 +169,7 @@ def duality_gap(
             mass += abs(float(np.vdot(v, params))) + penalty.value(params) + abs(dual_penalty)
             lost = float((leak * np.abs(params)).sum())
             floor = 4.0 * _EPS * (8.0 + math.log2(n)) * mass + lost + stored
-            best = Gap(primal, dual, primal - dual, floor, t * theta)
+            best = Gap(primal, dual, primal - dual, floor, theta if t == 1.0 else t * theta)
         if not best.trivial and best.gap <= best.floor:  # a witness that leaves nothing to improve
             break
     return best
@@ -195,13 +196,17 @@ def _mass(
     b: Array,
 ) -> float:
     """The sizes of the numbers that are added up, which rounding errors are relative to."""
-    n = len(s)
-    mass = float(s @ (abs(pointwise) + abs(conjugates)))
+
+    def sums(s: Array, theta: Array, z: Array, pointwise: Array, conjugates: Array) -> Array:
+        push = s @ abs(theta).reshape(len(s), -1)  # what an error in z does to the objective
+        moved = float(s @ abs(theta * z).reshape(len(s), -1).sum(axis=1))
+        return np.append(to_numpy(push), moved + float(s @ (abs(pointwise) + abs(conjugates))))
+
+    *push, mass = sum_rows(sums, s, theta, z, pointwise, conjugates)
     if isinstance(loss, (MarginLoss, Softmax)):  # a perfect fit is made of such numbers too
         mass += float(s.sum() * loss.pointwise(0.0 * z[:1], y[:1])[0])
-    push = to_numpy(s @ abs(theta).reshape(n, -1))  # what an error in z does to the objective
-    mass += float(s @ abs(theta * z).reshape(n, -1).sum(axis=1))
-    return mass + float((np.abs(mean) @ np.abs(w).reshape(len(w), -1) + np.abs(b)) @ push)
+    reach = np.abs(mean) @ np.abs(w).reshape(len(w), -1) + np.abs(b)
+    return float(mass) + float(reach @ np.array(push))
 
 
 def _storage_floor(
@@ -244,7 +249,10 @@ def _storage_floor(
 def _trivial(primal: float, loss: Loss, z: Array, y: Array, s: Array) -> Gap:
     """theta = 0 is always feasible: no model does better than the least value of each loss."""
     nothing = array_namespace(z).zeros_like(z)
-    dual = -float(s @ loss.conjugate(nothing, y))
+    if isinstance(loss, (MarginLoss, Softmax)):  # the same for every label
+        dual = -float(s.sum() * loss.conjugate(nothing[:1], y[:1])[0])
+    else:
+        dual = -float(sum_rows(lambda theta, y, s: s @ loss.conjugate(theta, y), nothing, y, s))
     return Gap(primal, dual, primal - dual, 0.0, nothing, trivial=True)
 
 
@@ -286,7 +294,7 @@ def _candidates(
             if given.shape == tuple(z.shape) and bool((np.abs(given) < 1e100).all()):
                 yield array_namespace(z).asarray(given, device=z.device)
     offset = best_offset(loss, z, y, s) if free else 0.0
-    yield loss.grad(z + offset, y)
+    yield by_rows(lambda z, y: loss.grad(z + offset, y), z, y)
 
 
 def _repair(
@@ -318,7 +326,9 @@ def _repair(
 
 def _room(theta: Array, loss: Absolute | Quantile) -> Array:
     """How far each coordinate of a dual point may move and stay in the box of l*."""
-    return clip(where(theta > 0.5 * (loss.down - loss.up), loss.down - theta, theta + loss.up), 0.0, None)
+    return clip(
+        where(theta > 0.5 * (loss.down - loss.up), loss.down - theta, theta + loss.up), 0.0, None
+    )
 
 
 def _balanced_inside(theta: Array, s: Array, loss: Absolute | Quantile) -> Array:
@@ -343,7 +353,9 @@ def _project(
         if _is_rounding(v, theta, norms, s):
             break
         h = _room(theta, loss) if inside else 0.0 * theta + 1.0
-        theta = theta - _newton_correction(theta, design, mean, h, s, loss, free)
+        change = _newton_correction(theta, design, mean, h, s, loss, free)
+        if not inside or bool((abs(change) <= 1.001 * h + 1e-9).all()):  # else they are too few
+            theta = theta - change
     return _shrunk(theta, s, loss)
 
 
@@ -351,6 +363,64 @@ def _shrunk(theta: Array, s: Array, loss: Absolute | Quantile) -> Array:
     """A dual point scaled towards 0 until it is in the box."""
     ends = where(theta > 0, theta / loss.down, -theta / loss.up)
     return theta / max(1.0, float(where(s > 0, ends, 0.0).max()))
+
+
+def _within_l1(
+    theta: Array,
+    v: Array,
+    design: Design,
+    mean: Array,
+    s: Array,
+    loss: Absolute | Quantile,
+    l1: float,
+    free: bool,
+) -> tuple[Array, Array, Array]:
+    """|X'(s theta)| <= l1 for a point that nearly has it: theta, v = -X'(s theta) and what rounding leaks.
+
+    Next to a tiny l1 a small violation is not small, and scaling it away would be ruinous: the coordinates
+    inside the box take it up. The columns at the bound are kept there, as long as they can be told apart.
+    """
+    norms = design.column_norms(s) if bool((np.abs(v) > l1).any()) else np.zeros_like(v)
+    columns, before = np.flatnonzero(np.abs(v) >= 0.9 * l1), math.inf
+    for _ in range(6):
+        over = v - np.clip(v, -l1, l1)
+        if not over.any():
+            break
+        if _is_rounding(over, theta, norms, s, 1e-13):
+            return theta, v - over, np.abs(over)
+        if not _is_rounding(over, theta, norms, s, 1e-3) or len(v) > _COLUMNS:
+            break
+        before, most = float(np.abs(over).max()), before
+        if before > 0.1 * most:
+            columns = np.flatnonzero(over)
+        h = _room(theta, loss)
+        change = _span_correction(over, columns, design, h, s, free)
+        if bool((abs(change) > h).any()):
+            break
+        theta = theta + change
+        v = _adjoint(theta, design, mean, s, free, None)
+    return theta, v, np.zeros_like(v)
+
+
+def _conjugates(loss: Loss, t: float, theta: Array, y: Array, s: Array) -> Array:
+    """The conjugate of each sample's loss at t theta; a sample without weight has no part in it."""
+    return where(s > 0, loss.conjugate(theta if t == 1.0 else t * theta, y), 0.0)
+
+
+def _is_balanced(theta: Array, s: Array) -> bool:
+    """Whether sum_i s_i theta_i = 0 up to rounding."""
+
+    def sums(theta: Array, s: Array) -> Array:
+        flat = theta.reshape(len(s), -1)
+        return np.vstack([to_numpy(s @ flat), to_numpy(s @ abs(flat))])
+
+    total, size = sum_rows(sums, theta, s)
+    return not bool((np.abs(total) > 1e-11 * size).any())
+
+
+def _largest(theta: Array) -> float:
+    """The largest size of an entry."""
+    return max(float(theta.max()), -float(theta.min()))
 
 
 def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
@@ -385,9 +455,9 @@ def _adjoint(
     theta: Array, design: Design, mean: Array, s: Array, free: bool, intercept_scaling: float | None
 ) -> Array:
     """v = -X'(s theta)."""
-    st = scale_rows(s, theta)
+    st = by_rows(scale_rows, s, theta)
     v = -design.tdot(st)
-    total = to_numpy(st.sum(axis=0))
+    total = to_numpy(sum_rows(lambda part: part.sum(axis=0), st))
     if free:  # columns may be centred at will; here it removes what rounding left in sum(s theta)
         v = v + np.multiply.outer(mean, total)
     if intercept_scaling is not None:
@@ -403,12 +473,19 @@ def _newton_correction(
     st = scale_rows(s, theta)
     if isinstance(loss, Softmax):
         return _newton_correction_softmax(st, design, h, s, free)
-    sh = s * h
-    center = design.mean(sh) if free and sh.sum() > 0 else np.zeros(design.shape[1])
     rhs = design.tdot(st) - (mean * float(st.sum()) if free else 0.0)
-    gram = design.gram(sh, center if free else None)
+    return _span_correction(rhs, np.arange(len(rhs)), design, h, s, free)
+
+
+def _span_correction(
+    rhs: Array, columns: NDArray[np.intp], design: Design, h: Array, s: Array, free: bool
+) -> Array:
+    """delta = h (X d), d on these columns only, with X'(s delta) = rhs there (and sum s delta = 0)."""
+    sh, d = s * h, np.zeros(design.shape[1])
+    center = design.mean(sh) if free and sh.sum() > 0 else np.zeros_like(d)
+    gram = design.gram(sh, center if free else None)[np.ix_(columns, columns)]
     noise = _EPS * (8.0 + math.sqrt(len(s))) * np.abs(center) * math.sqrt(float(sh.sum()))
-    d = _equilibrated(gram, rhs, noise)
+    d[columns] = _equilibrated(gram, rhs[columns], noise[columns])
     return h * (design.dot(d) - float(center @ d))
 
 

@@ -17,6 +17,7 @@ someone who constructs a collision on purpose.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Iterable, Iterator
@@ -26,6 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ._csr import distinct_entries
 from ._namespace import is_torch, to_numpy
 
 __all__ = ["fingerprint"]
@@ -64,7 +66,7 @@ def fingerprint(*arrays: Any) -> str:
 
 def _hash_array(array: Any) -> tuple[int, int]:
     if sp.issparse(array):
-        return _hash_rows(_sparse_row_sums(array), start=0)
+        return _hash_csr(array)
     if hasattr(array, "blocks"):  # rows on disk
         return _total(_hash_dense(block, rows.start) for rows, block in array.blocks())
     if is_torch(array) and array.device.type != "cpu":
@@ -76,8 +78,13 @@ def _hash_array(array: Any) -> tuple[int, int]:
         return _hash_labels(table)
     from ._threads import over_rows
 
+    ready = (
+        table.dtype == np.float64 and table.flags.c_contiguous
+    )  # nothing to convert block by block
+    entries = table.size if ready else _BLOCK
+
     def part(first: int, last: int) -> tuple[int, int]:
-        return _total(_hash_dense(*part) for part in _parts(table, first, last, _BLOCK))
+        return _total(_hash_dense(*part) for part in _parts(table, first, last, entries))
 
     return _total(over_rows(len(table), part))
 
@@ -106,14 +113,10 @@ def _hash_labels(labels: NDArray[Any]) -> tuple[int, int]:
     return first ^ int.from_bytes(text, "little"), second
 
 
+@functools.lru_cache(maxsize=4)
 def _keys(count: int, lane: int) -> Words:
     index = np.arange(1, count + 1, dtype=np.uint64) + np.uint64(lane << 40)
     return _mix(index * _GOLDEN) | np.uint64(1)
-
-
-def _bits(values: NDArray[Any]) -> Words:
-    """IEEE bits of the values as float64; -0.0 and 0.0 both give 0."""
-    return (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)
 
 
 def _hash_dense(block: NDArray[Any], start: int) -> tuple[int, int]:
@@ -148,23 +151,21 @@ def _hash_on_device(block: Any, start: int) -> tuple[int, int]:
     return one % (1 << 64), two % (1 << 64)
 
 
-def _sparse_row_sums(matrix: Any) -> tuple[Words, Words]:
-    csr = sp.csr_array(matrix)
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    bits = _bits(csr.data)
-    parts = (csr.indices, csr.indptr)
-    first = sp.csr_array((bits, *parts), shape=csr.shape) @ _keys(csr.shape[1], 0)
-    second = sp.csr_array((bits.byteswap(), *parts), shape=csr.shape) @ _keys(csr.shape[1], 1)
-    return first, second
+def _hash_csr(matrix: Any) -> tuple[int, int]:
+    from ._jit.fingerprint import hash_csr_rows
+    from ._threads import over_rows
 
+    csr = distinct_entries(matrix)
+    bits = np.ascontiguousarray(csr.data, dtype=np.float64).view(np.uint64)
+    indices = np.ascontiguousarray(csr.indices)
+    indptr = np.ascontiguousarray(csr.indptr, dtype=np.int64)
+    keys = np.stack([_keys(csr.shape[1], lane) for lane in (0, 1)], axis=1)
 
-def _hash_rows(sums: tuple[Words, Words], start: int) -> tuple[int, int]:
-    first, second = sums
-    index = np.arange(start, start + len(first), dtype=np.uint64) * _GOLDEN
-    mixed = _mix(first ^ _mix(second + index))
-    return int(np.sum(mixed)), int(np.sum(_mix(mixed ^ index)))
+    def part(first: int, last: int) -> tuple[int, int]:
+        one, two = hash_csr_rows(bits, indices, indptr, keys, first, last)
+        return int(one), int(two)
+
+    return _total(over_rows(csr.shape[0], part))
 
 
 def _mix(words: Words) -> Words:

@@ -8,6 +8,7 @@ solvers.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -15,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._namespace import array_namespace, clip, to_numpy
+from ._threads import sum_rows
 from .losses import Absolute, Loss, MarginLoss, Quantile, Softmax, Squared
 from .losses.softmax import own_class
 
 __all__ = ["best_offset", "null_value"]
 
 Array = NDArray[np.float64]
+_BALANCED = 1e-13  # of the size of the derivatives: their sum counts as 0
 
 
 def null_value(loss: Loss, y: Array, weights: Array, *, fit_intercept: bool) -> float:
@@ -56,12 +59,10 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
     low, high = -math.inf, math.inf
     b, scale = 0.0, float(s.sum())
     for _ in range(100):  # Newton on the increasing derivative, kept in its bracket
-        weighted = s * loss.grad(z + b, y)
-        slope = float(weighted.sum())
-        if abs(slope) <= 1e-14 * float(abs(weighted).sum()):  # rounding, which balance removes
+        slope, size, bend = sum_rows(functools.partial(_bends, loss, b), z, y, s)
+        if abs(slope) <= _BALANCED * size:  # Loss.balance removes the rest
             break
         low, high = (b, high) if slope < 0 else (low, b)
-        bend = float(s @ loss.hess(z + b, y))
         step = -slope / bend if bend > 1e-12 * scale else -math.copysign(1.0 + abs(b), slope)
         nearer = b + step
         if nearer == b:
@@ -72,6 +73,13 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
             break
         b = nearer
     return b
+
+
+def _bends(loss: Loss, b: float, z: Array, y: Array, s: Array) -> Array:
+    """Sums of the derivatives at the offset b, of their sizes, and of the second derivatives."""
+    weighted = s * loss.grad(z + b, y)
+    bend = float(s @ loss.hess(z + b, y))
+    return np.array([float(weighted.sum()), float(abs(weighted).sum()), bend])
 
 
 def _weighted_quantile(e: Array, s: Array, q: float) -> float:
@@ -97,19 +105,13 @@ def _best_kink(loss: Loss, z: Array, y: Array, s: Array) -> float:
 def _best_offsets_softmax(loss: Softmax, z: Array, y: Array, s: Array) -> Array:
     xp = array_namespace(z)
     b = np.zeros(z.shape[1])
-    losses, theta = loss.pointwise_and_grad(z, y)
-    value = float(s @ losses)
+    value, slope, size, bend = _softmax_bends(loss, z, y, s, b)
     for _ in range(50):
-        slope = to_numpy(s @ theta)
-        if np.abs(slope).max() <= 1e-14 * float((s @ abs(theta)).max()):
+        if np.abs(slope).max() <= _BALANCED * size.max():
             break
-        p = theta + 0.0
-        p[own_class(y)] += 1.0
-        bend = np.diag(to_numpy(s @ p)) - to_numpy((p * s[:, None]).T @ p)
         step = -np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
         while True:  # the objective is convex: halve until it does not rise
-            losses, theta = loss.pointwise_and_grad(z + xp.asarray(b + step, device=z.device), y)
-            trial = float(s @ losses)
+            trial, slope, size, bend = _softmax_bends(loss, z, y, s, b + step)
             if trial <= value + 1e-14 * abs(value) or np.abs(step).max() < 1e-15:
                 break
             step = step / 2.0
@@ -117,3 +119,21 @@ def _best_offsets_softmax(loss: Softmax, z: Array, y: Array, s: Array) -> Array:
         if np.abs(step).max() <= 1e-14 * (1.0 + np.abs(b).max()):
             break
     return xp.asarray(b - b.mean(), device=z.device)
+
+
+def _softmax_bends(
+    loss: Softmax, z: Array, y: Array, s: Array, b: Array
+) -> tuple[float, Array, Array, Array]:
+    """The objective at the offsets b, its gradient, the size of what is summed there, and its Hessian."""
+
+    def sums(z: Array, y: Array, s: Array) -> Array:
+        losses, theta = loss.pointwise_and_grad(
+            z + array_namespace(z).asarray(b, device=z.device), y
+        )
+        slope, size = to_numpy(s @ theta), to_numpy(s @ abs(theta))
+        theta[own_class(y)] += 1.0
+        bend = np.diag(to_numpy(s @ theta)) - to_numpy((theta * s[:, None]).T @ theta)
+        return np.vstack([slope, size, np.full(len(b), float(s @ losses)), bend])
+
+    table = sum_rows(sums, z, y, s)
+    return float(table[2, 0]), table[0], table[1], table[3:]

@@ -259,6 +259,26 @@ def test_a_constant_column_gets_no_weight(value, n):
         assert "constant columns [2]" in report["coefficients"].statement
 
 
+@pytest.mark.spec("REG-2", "REG-4")
+@pytest.mark.parametrize("n", [18, 1000, 20_000])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array])
+def test_a_column_constant_but_for_its_last_bit_is_a_constant(n, form):
+    """0.3 and 0.1 + 0.2 mixed: centred, the column is rounding that correlates with anything."""
+    X, y, _ = make(n, 3)
+    odd = np.where(np.arange(n) % 3 == 0, 0.3, 0.1 + 0.2)
+    assert len(np.unique(odd)) == 2
+    wide = form(np.column_stack([X, odd]))
+    model = LinearRegression().fit(wide, y)
+    assert model.certificate_.ok
+    assert model.rank_ == 3
+    np.testing.assert_allclose(model.coef_[:3], LinearRegression().fit(X, y).coef_, rtol=1e-9)
+    report = surefit.verify(model, wide, y)
+    assert report.ok
+    assert "constant columns [3]" in report["coefficients"].statement
+    model.coef_[3] += 1e-3  # the intercept does not follow: noticed
+    assert not surefit.verify(model, wide, y).ok
+
+
 @pytest.mark.spec("REG-4")
 def test_near_collinear_is_ill_conditioned():
     """cond(X) grows as 1/delta, the stated error bound with it, until the certificate declines."""
@@ -397,3 +417,45 @@ def test_the_claims_hold_over_scales_means_and_weights(seed):
             report = surefit.verify(model, data, y, sample_weight=weights)
             assert report.ok, str(report)
             assert math.isfinite(report["normal equations"].observed)
+
+
+# ---------------------------------------------------------------------------- float32 data
+
+
+@pytest.mark.spec("REG-2")
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("model", [LinearRegression, Ridge])
+@pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1.0, 300.0), (1e-16, 0.0), (1e20, 0.0)])
+def test_products_in_float32_cost_no_digits(model, weighted, fit_intercept, scale, offset):
+    """Long float32 data are multiplied in float32; one refinement in float64 gives the digits back.
+
+    The coefficients are stored in float32, so they agree with those of the same numbers in float64 to a few
+    times its eps. Values whose squares under- or overflow float32 take the slow way.
+    """
+    if model is Ridge and scale > 1.0:
+        pytest.skip("alpha = 1 next to squares of 1e40 is lost in the rounding of its gap")
+    X, y, _ = make(30_000, 50, seed=3)
+    X = (scale * (X + offset)).astype(np.float32)
+    s = np.random.default_rng(4).uniform(0.5, 2.0, len(y)) if weighted else None
+    single = model(fit_intercept=fit_intercept).fit(X, y, sample_weight=s)
+    double = model(fit_intercept=fit_intercept).fit(X.astype(np.float64), y, sample_weight=s)
+    assert single.coef_.dtype == np.float32
+    assert single.certificate_.ok
+    eps = float(np.finfo(np.float32).eps)
+    np.testing.assert_allclose(
+        single.coef_, double.coef_, rtol=4 * eps, atol=4 * eps * np.abs(double.coef_).max()
+    )
+    reach = np.abs(double.intercept_) + np.abs(X.mean(axis=0, dtype=float)) @ np.abs(double.coef_)
+    np.testing.assert_allclose(single.intercept_, double.intercept_, rtol=0, atol=4 * eps * reach)
+
+
+def test_ill_conditioned_float32_data_are_multiplied_in_float64():
+    """Columns that agree to five digits: the products need all digits of float64."""
+    X, y, _ = make(30_000, 50, seed=3)
+    X[:, 1] = X[:, 0] + 1e-5 * X[:, 1]
+    X = X.astype(np.float32)
+    single = LinearRegression().fit(X, y)
+    double = LinearRegression().fit(X.astype(np.float64), y)
+    assert single.certificate_.ok
+    np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-5, atol=1e-5)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import surefit
 from surefit import CertificateWarning, Status
 from surefit.linear_model import LogisticRegression, Perceptron
-from surefit.linear_model.logistic import _is_interior
+from surefit.linear_model._logistic_claims import is_interior
 from surefit.solvers.schedules import InverseTime
 
 XOR = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -506,12 +506,12 @@ def test_weights_that_leave_out_a_class(free):
 def test_a_dual_point_on_the_boundary_shows_no_finite_optimum():
     """Quasi-separation leaves a probability at 0 or 1: only strictly interior dual points count."""
     y = np.array([1.0, -1.0])
-    assert _is_interior(np.array([-0.5, 0.5]), y)
-    assert not _is_interior(np.array([-0.5, 0.0]), y)  # a sample that is not in use
-    assert not _is_interior(np.array([-0.5, -1e-13]), y)  # out of the domain by rounding
+    assert is_interior(np.array([-0.5, 0.5]), y)
+    assert not is_interior(np.array([-0.5, 0.0]), y)  # a sample that is not in use
+    assert not is_interior(np.array([-0.5, -1e-13]), y)  # out of the domain by rounding
     codes = np.array([0.0, 1.0])
-    assert _is_interior(np.array([[-0.6, 0.4, 0.2], [0.1, -0.3, 0.2]]), codes)
-    assert not _is_interior(np.array([[-0.4, 0.4, 0.0], [0.1, -0.3, 0.2]]), codes)
+    assert is_interior(np.array([[-0.6, 0.4, 0.2], [0.1, -0.3, 0.2]]), codes)
+    assert not is_interior(np.array([[-0.4, 0.4, 0.0], [0.1, -0.3, 0.2]]), codes)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -16,7 +16,7 @@ from surefit.linear_model import LinearRegression, LogisticRegression
 from surefit.losses import Logistic, Softmax
 from surefit.solvers.direct import least_squares
 from surefit.solvers.glm import loss_and_slopes
-from surefit.solvers.glm_newton import glm_newton
+from surefit.solvers.glm_newton import glm_newton, kronecker_system, newton_system
 from surefit.solvers.glm_sampled import glm_sampled, sampling_pays
 
 
@@ -123,3 +123,63 @@ def test_a_long_ill_conditioned_problem_goes_through_the_triangle(monkeypatch):
     assert low.rank_ == 4
     np.testing.assert_allclose(low.coef_, [1, 0, 0, 0, 1], atol=1e-12)
     assert low.certificate_["minimum norm"].status.name == "HOLDS"
+
+
+# ---------------------------------------------------------------------------- rare classes, and the kernel
+
+
+@pytest.mark.spec("LOG-7")
+def test_rare_classes_take_a_few_steps_too():
+    """The rarest of ten classes has one row in 2000: a small sample knows little of its curvature."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((40_000, 40)) + 0.5 * rng.standard_normal((40_000, 1))
+    scores = X @ rng.standard_normal((40, 10)) / 4.0 + np.linspace(0.0, 7.0, 10)
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    assert np.bincount(y).min() <= 20
+    assert sampling_pays(len(y), 41 * 10)
+    model = LogisticRegression().fit(X, y)
+    assert model.certificate_.ok
+    assert model.n_iter_[0] <= 30
+    exact = LogisticRegression(tol=1e-10).fit(X, y)
+    assert exact.certificate_.ok
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=0.05)
+
+
+@pytest.mark.spec("LOG-3")
+def test_the_kronecker_product_is_the_hessian_where_all_rows_bend_alike():
+    """At w = 0 the probabilities of all rows agree; with one column nothing is approximated at all."""
+    X, y, loss, _, _ = _problem(500, 4, 3)
+    design, s = as_design(X), np.random.default_rng(0).uniform(0.5, 2.0, 500)
+    mean = design.mean(s)
+    h = loss.hess(np.zeros((500, 3)) + np.array([0.3, -0.2, 0.0]), y)
+    exact = newton_system(design, s, h, loss, 1.0, mean, True)
+    for one, other in zip(
+        exact, kronecker_system(design, s, h, loss, 1.0, mean, True), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10 * np.abs(exact[0]).max())
+    binary = Logistic()
+    h = binary.hess(X @ np.full(4, 0.1), np.ones(500))
+    exact = newton_system(design, s, h, binary, 1.0, mean, True)
+    other = kronecker_system(design, s, h, binary, 1.0, mean, True)
+    np.testing.assert_allclose(exact[0], other[0], rtol=1e-10, atol=1e-10 * np.abs(exact[0]).max())
+
+
+@pytest.mark.spec("LOS-7")
+@pytest.mark.parametrize("weights", ["equal", "runs", "random", "zeros"])
+@pytest.mark.parametrize("size", [0.0, 1.0, 100.0])
+def test_a_product_of_many_factors_is_the_sum_of_the_losses(weights, size):
+    """The kernel takes one logarithm for hundreds of rows; large margins leave losses down to 1e-300."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((9_000, 7))
+    s = {
+        "equal": np.full(9_000, 0.3), "runs": np.repeat([1.0, 2.0, 0.5], 3_000),
+        "random": rng.uniform(0.0, 2.0, 9_000), "zeros": (np.arange(9_000) % 2).astype(float),
+    }[weights]  # fmt: skip
+    w = size * rng.standard_normal(7)
+    for y in (rng.choice([-1.0, 1.0], 9_000), np.where(X @ w >= 0.0, 1.0, -1.0)):  # also separated
+        value, slope, total = loss_and_slopes(as_design(X), y, s, Logistic(), w, np.zeros(()))
+        losses, theta = Logistic().pointwise_and_grad(X @ w, y)
+        assert value == pytest.approx(float(s @ losses), rel=1e-12)
+        scale = float(s @ np.abs(theta))
+        np.testing.assert_allclose(slope, X.T @ (s * theta), rtol=0, atol=1e-12 * scale + 1e-300)
+        assert float(total) == pytest.approx(float(s @ theta), abs=1e-12 * scale + 1e-300)

@@ -21,6 +21,8 @@ from surefit.linear_model import (
     LogisticRegression,
     Perceptron,
     Ridge,
+    SGDClassifier,
+    SGDRegressor,
     enet_path,
 )
 
@@ -40,9 +42,12 @@ CLASSIFIERS = [
     LogisticRegression(solver="liblinear"),
     Perceptron(),
     Perceptron(penalty="l2"),
+    SGDClassifier(random_state=0),
+    SGDClassifier("log_loss", penalty="l1", random_state=0),
 ]
-ESTIMATORS = [*REGRESSORS, *CLASSIFIERS]
-SQUARES = [e for e in ESTIMATORS if not isinstance(e, Perceptron)]  # whose fit is made of squares
+ONLINE = (Perceptron, SGDClassifier, SGDRegressor)  # which stop where the steps have led them
+ESTIMATORS = [*REGRESSORS, *CLASSIFIERS, SGDRegressor(random_state=0)]
+SQUARES = [e for e in ESTIMATORS if not isinstance(e, ONLINE)]  # whose fit is made of squares
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 
 
@@ -283,12 +288,12 @@ def test_one_column_of_another_scale(exponent):
     assert surefit.verify(model, X * factors, y).ok
 
 
-@pytest.mark.parametrize("estimator", [*SQUARES, Perceptron()], ids=str)
+@pytest.mark.parametrize("estimator", [*SQUARES, Perceptron(), SGDRegressor()], ids=str)
 @pytest.mark.parametrize("weight", [1e-300, 1e300])
 def test_extreme_weights(estimator, weight):
     """Only their proportions matter to least squares, Lasso and the unpenalised likelihood."""
     X, y = good(estimator)
-    if isinstance(estimator, Perceptron) and weight > 1:
+    if isinstance(estimator, ONLINE) and weight > 1:
         pytest.skip("a step of 1e300 overflows: eta0 and the weights scale a perceptron's steps")
     what, found = outcome(estimator, X, y, np.full(len(y), weight))
     scale_free = isinstance(estimator, (LinearRegression, Lasso, ElasticNet))
@@ -346,7 +351,7 @@ def test_columns_without_information(estimator, table):
     model = clone(estimator).fit(bad, y)
     report = surefit.verify(model, bad, y)
     assert report.ok, str(report)
-    free = not isinstance(estimator, Perceptron) and getattr(estimator, "solver", "") != "liblinear"
+    free = not isinstance(estimator, ONLINE) and getattr(estimator, "solver", "") != "liblinear"
     if "all" in table and free:  # all that can be said is the mean, or the odds
         np.testing.assert_allclose(model.coef_, 0.0, atol=1e-9)
         if is_classifier(estimator):

@@ -10,7 +10,16 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from surefit.design import BlockError, RowBlocks
-from surefit.linear_model import Lasso, LassoCV, LinearRegression, LogisticRegression, Ridge
+from surefit.linear_model import (
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    LogisticRegression,
+    Perceptron,
+    Ridge,
+    SGDClassifier,
+    SGDRegressor,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -131,6 +140,34 @@ def test_a_file_that_vanishes_midway_ends_the_fit(rows, tmp_path):
     assert not hasattr(model, "certificate_")
 
 
+@pytest.mark.parametrize("estimator", [SGDRegressor(), SGDClassifier(), Perceptron()], ids=str)
+def test_a_block_that_vanishes_in_a_later_epoch_ends_the_fit(rows, estimator):
+    """Two epochs are made; the third breaks off, and what was reached is not passed off as a model."""
+    X, y = rows
+    passes = []
+
+    def parts():
+        passes.append(1)
+        yield X[:50]
+        if len(passes) == 4:  # the first pass counts the rows
+            raise OSError("the disk is gone")
+        yield X[50:]
+
+    target = y if isinstance(estimator, SGDRegressor) else (y > 0).astype(int)
+    estimator = estimator.set_params(max_iter=10, tol=None)
+    for again in (False, True):  # also where there is a model of an earlier fit
+        passes.clear()
+        blocks = RowBlocks(parts)
+        if again:
+            estimator.fit(X, target)
+        with pytest.raises(BlockError, match="block 1 of the iterator could not be read: the disk"):
+            estimator.fit(blocks, target)
+        assert len(passes) == 4
+        with pytest.raises(NotFittedError):
+            estimator.predict(X)
+        assert not hasattr(estimator, "certificate_")
+
+
 def test_a_file_cut_short_names_the_row(rows, tmp_path):
     X, y = rows
     path = tmp_path / "a.npy"
@@ -239,7 +276,9 @@ def test_targets_of_an_iterator(rows):
 # ---------------------------------------------------------------------- sparse
 
 
-@pytest.mark.parametrize("estimator", [LinearRegression(), Ridge(), Lasso(0.01)])
+@pytest.mark.parametrize(
+    "estimator", [LinearRegression(), Ridge(), Lasso(0.01), SGDRegressor(random_state=0)]
+)
 def test_sparse_storage_does_not_matter(rows, estimator):
     """Explicit zeros, unsorted and duplicate indices, 64-bit indices: the same matrix, the same model."""
     X, y = rows

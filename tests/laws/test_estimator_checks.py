@@ -65,7 +65,12 @@ ESTIMATORS = [
         Cs=3, cv=3, l1_ratios=(0,), scoring="neg_log_loss", use_legacy_attributes=False
     ),
     LogisticRegressionCV(
-        Cs=[0.1, 1], l1_ratios=(0.5,), scoring=None, use_legacy_attributes=True, cv=3, certify="full"
+        Cs=[0.1, 1],
+        l1_ratios=(0.5,),
+        scoring=None,
+        use_legacy_attributes=True,
+        cv=3,
+        certify="full",
     ),
     MultiTaskElasticNet(alpha=0.1, tol=1e-10, max_iter=100_000),
     MultiTaskLasso(alpha=0.1, tol=1e-10, max_iter=100_000),

@@ -42,11 +42,26 @@ REGRESSORS = {
     "TukeyRegressor": lm.TukeyRegressor(),
     "QuantileRegressor": lm.QuantileRegressor(alpha=0.01),
     "QuantileRegressor, no penalty": lm.QuantileRegressor(alpha=0.0, quantile=0.4),
+    "SGDRegressor": lm.SGDRegressor(shuffle=False, eta0=1e-4),
+    "SGDRegressor, l1, averaged": lm.SGDRegressor(
+        "huber", penalty="l1", average=True, shuffle=False, eta0=1e-3
+    ),
+    "SGDRegressor, early stopping": lm.SGDRegressor(
+        shuffle=False, eta0=1e-4, early_stopping=True, random_state=0
+    ),
 }
 CLASSIFIERS = {
     "LogisticRegression": lm.LogisticRegression(tol=1e-10),
     "LogisticRegression, no penalty": lm.LogisticRegression(C=np.inf, tol=1e-10, max_iter=500),
     "LogisticRegression, balanced": lm.LogisticRegression(class_weight="balanced", tol=1e-10),
+    "SGDClassifier": lm.SGDClassifier("log_loss", shuffle=False, alpha=1.0),
+    "SGDClassifier, elastic net, averaged": lm.SGDClassifier(
+        penalty="elasticnet", average=30, shuffle=False, alpha=0.1, class_weight="balanced"
+    ),
+    "SGDClassifier, early stopping": lm.SGDClassifier(
+        "modified_huber", shuffle=False, alpha=1.0, early_stopping=True, random_state=0
+    ),
+    "Perceptron": lm.Perceptron(shuffle=False),
 }
 CASES = [(name, model, None) for name, model in REGRESSORS.items()]
 CASES += [(f"{name}, {k} classes", model, k) for name, model in CLASSIFIERS.items() for k in (2, 3)]

@@ -27,7 +27,7 @@ from numba import boolean, float32, float64, int64, njit, types, uint32, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["epochs", "judge", "shuffle_positions"]
+__all__ = ["epochs", "judge", "l1_penalty", "shuffle_positions"]
 
 _FAST = {"reassoc", "contract", "nsz"}  # sums may be reordered; NaN and infinity keep their meaning
 _AHEAD = 4  # rows to fetch before their visit: they lie anywhere in memory
@@ -75,7 +75,11 @@ GOES_ON, FLAT, CLEAN, DIVERGED = range(4)
 
 @intrinsic
 def _fetch(typingctx, array, index):
-    """Ask for the cache line of ``array``'s element ``index``; beyond the end it does nothing."""
+    """Ask for the cache line of ``array``'s element ``index``; beyond the end it does nothing.
+
+    Into the second cache: the first has few places for lines that are on their way, and waits when all
+    are taken, which makes an epoch of sparse rows a third slower.
+    """
 
     def codegen(context, builder, signature, args):
         source = context.make_array(signature.args[0])(context, builder, args[0])
@@ -83,7 +87,7 @@ def _fetch(typingctx, array, index):
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), word, word, word])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(fetch, [line, word(0), word(3), word(1)])  # to read, into all caches, data
+        builder.call(fetch, [line, word(0), word(2), word(1)])  # to read, second cache, data
         return context.get_dummy_value()
 
     return types.void(array, index), codegen
@@ -332,15 +336,6 @@ def _fold_lazy(lazy, now, past, shrunk, scale, mass, owed, plain, averages):
     shrunk[0] = 0.0
 
 
-@njit(nogil=True, _nrt=False, fastmath=_FAST)
-def _penalty(w, l1, l2):
-    square, absolute = 0.0, 0.0
-    for j in range(w.shape[0]):
-        square += w[j] * w[j]
-        absolute += abs(w[j])
-    return l1 * absolute + 0.5 * l2 * square
-
-
 def _pass(sparse, is_lazy):
     """One pass, compiled for one layout: what the others need is not in its way."""
 
@@ -495,8 +490,6 @@ def _pass(sparse, is_lazy):
                     total[j] = lazy[j, 3]
         else:
             _fold(v, total, scale, mass)
-        if l1 > 0.0 and not passive:  # what each weight still owes is known now, not before
-            value += visits * _penalty(v, l1, l2)
         state[B], state[B_TOTAL], state[T], state[ETA], state[OWED] = b, b_total, t, eta, owed
         state[DUAL_SCALE], state[ERA] = dual_scale, float64(now_era)
         state[VALUE] += value
@@ -519,6 +512,19 @@ _advance_dense, _advance_csr, _advance_lazy = (
 
 def _reads(dtype, ndim):
     return types.Array(dtype, ndim, "C", readonly=True)
+
+
+@njit((_reads(float64, 1), _reads(float64, 1)), cache=True, nogil=True, error_model="numpy")
+def l1_penalty(w, rules):
+    """The penalty at the end of an epoch, where it has an l1 part: what each weight owes is known then,
+    not before. Without one it is part of the value of each visit, and passive steps have none."""
+    if rules[L1] == 0.0 or rules[RATE] >= PA1:
+        return 0.0
+    square, absolute = 0.0, 0.0
+    for j in range(w.shape[0]):
+        square += w[j] * w[j]
+        absolute += abs(w[j])
+    return rules[L1] * absolute + 0.5 * rules[L2] * square
 
 
 @njit((float64[::1], float64, _reads(float64, 1)), cache=True, nogil=True, error_model="numpy")
@@ -667,7 +673,7 @@ def epochs(
                 rules,
             )
         made += 1
-        finite = math.isfinite(state[B])
+        finite = math.isfinite(state[B]) and math.isfinite(state[VALUE])
         for j in range(w.shape[0]):
             finite &= math.isfinite(w[j])
         if not finite:
@@ -677,7 +683,8 @@ def epochs(
             if rules[ENDS_CLEAN] != 0.0 and state[UPDATES] == 0.0:
                 state[VERDICT] = CLEAN
                 break
-            state[VERDICT] = judge(state, state[VALUE] / max(state[VISITS], 1.0), rules)
+            value = state[VALUE] / max(state[VISITS], 1.0) + l1_penalty(w, rules)
+            state[VERDICT] = judge(state, value, rules)
             if state[VERDICT] != GOES_ON:
                 break
     return made

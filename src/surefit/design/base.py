@@ -77,27 +77,30 @@ class Design(ABC):
             total = total + block.T @ residual(rows, z)
         return to_numpy(total)
 
-    def moments(self, Y: Any, s: Any, *, centred: bool) -> tuple[Array, Array, Array, Array]:
+    def moments(
+        self, Y: Any, s: Any, *, centred: bool, single: bool = False
+    ) -> tuple[Array, Array, Array, Array]:
         """(X - m)'S(X - m), (X - m)'S Y, the weighted mean m and the mean of Y, reading X once.
 
-        Rows are centred at the mean of the first block, and the products moved to the mean itself at the
+        Rows are centred at the mean of a few of them, and the products moved to the mean itself at the
         end; where the two are far apart that would cancel, and a second reading is made. Without ``centred``
-        both means are 0.
+        both means are 0. With ``single`` the products of a block may be formed in float32, where that is
+        faster; they are added up in float64.
         """
         mass = float(s.sum())
         shift, y_mean = np.zeros(self.shape[1]), np.zeros(Y.shape[1])
         if not centred:
-            gram, cross, _ = self._moments_at(Y, s, shift, y_mean)
+            gram, cross, _ = self._moments_at(Y, s, shift, y_mean, single)
             return gram, cross, shift, y_mean
         balance = to_numpy(s @ Y)
         y_mean = balance / mass
-        first = next(block for _, block in self.blocks())
-        shift = to_numpy(first.sum(axis=0)) / first.shape[0]
+        shift = self._near_mean()
         for last in (False, True):
-            gram, cross, sums = self._moments_at(Y, s, shift, y_mean)
+            shift = shift.astype(np.float32).astype(np.float64) if single else shift
+            gram, cross, sums = self._moments_at(Y, s, shift, y_mean, single)
             move = sums / mass
             rounding = np.finfo(np.float64).eps * np.abs(shift)
-            near = 1e-2 * np.diag(gram) / mass + self.shape[0] * rounding**2
+            near = 0.5 * np.diag(gram) / mass + self.shape[0] * rounding**2  # costs a bit at most
             if last or (move**2 <= near).all() or not np.isfinite(gram).all():
                 break
             shift = shift + move
@@ -105,8 +108,13 @@ class Design(ABC):
         cross -= np.outer(move, balance - mass * y_mean)  # rounding
         return gram, cross, shift + move, y_mean
 
+    def _near_mean(self) -> Array:
+        """The mean of some rows: the first block."""
+        first = next(block for _, block in self.blocks())
+        return to_numpy(first.sum(axis=0)) / first.shape[0]
+
     def _moments_at(
-        self, Y: Any, s: Any, shift: Array, y_mean: Array
+        self, Y: Any, s: Any, shift: Array, y_mean: Array, single: bool
     ) -> tuple[Array, Array, Array]:
         """(X - shift)'S(X - shift), (X - shift)'S(Y - y_mean) and (X - shift)'s, reading X once."""
         root = s[:, None] ** 0.5

@@ -14,7 +14,7 @@ from .base import Array, Design, T
 
 __all__ = ["Dense", "Torch"]
 
-_BLOCK_BYTES = 1 << 20  # of a row block: it stays in the cache while it is used
+_BLOCK_BYTES = 1 << 19  # of a row block: it stays in the cache while it is used
 _DEVICE_BYTES = 1 << 28  # the same on a GPU, where a block should fill the machine
 
 
@@ -27,53 +27,93 @@ class Dense(Design):
         self.dtype = X.dtype
 
     def dot(self, w: Array) -> Array:
-        if self.X.dtype == np.float64:
+        if self.X.dtype == np.float64 and not self._is_long():
             return self.X @ w
         out = np.empty((self.shape[0], *w.shape[1:]))
-        for rows, block in self.blocks():
-            out[rows] = block @ w
+
+        def part(blocks: Iterator[tuple[slice, Any]]) -> None:
+            for rows, block in blocks:
+                np.dot(block, w, out=out[rows])
+
+        self.fold(part)
         return out
 
     def tdot(self, r: Array) -> Array:
-        return self.X.T @ r if self.X.dtype == np.float64 else super().tdot(r)
+        if self.X.dtype == np.float64 and not self._is_long():
+            return self.X.T @ r
 
-    def blocks(self, first: int = 0, last: int | None = None) -> Iterator[tuple[slice, Any]]:
+        def part(blocks: Iterator[tuple[slice, Any]]) -> Array:
+            return sum(r[rows].T @ block for rows, block in blocks)  # faster than block.T @ r[rows]
+
+        total: Array = np.sum(self.fold(part), axis=0)
+        return np.ascontiguousarray(total.T)
+
+    def dot_and_mean(self, w: Array, weights: Array) -> tuple[Array, Array]:
+        z = np.empty((self.shape[0], *w.shape[1:]))
+
+        def part(blocks: Iterator[tuple[slice, Any]]) -> Array:
+            total = np.zeros(self.shape[1])
+            for rows, block in blocks:
+                np.dot(block, w, out=z[rows])
+                total += weights[rows] @ block
+            return total
+
+        return z, np.sum(self.fold(part), axis=0) / float(weights.sum())
+
+    def blocks(
+        self, first: int = 0, last: int | None = None, kind: type = np.float64
+    ) -> Iterator[tuple[slice, Any]]:
         last = self.shape[0] if last is None else last
         for start in range(first, last, self._rows_of_a_block()):
             rows = slice(start, min(start + self._rows_of_a_block(), last))
-            yield rows, np.asarray(self.X[rows], dtype=np.float64)
+            yield rows, np.asarray(self.X[rows], dtype=kind)
+
+    def _is_long(self) -> bool:
+        """Whether products are split by rows. Else the matrix library splits them, whose threads then wait
+        for more work at full speed, in the way of ours."""
+        return self.shape[0] >= 8 * max(64, self._rows_of_a_block())
 
     def _rows_of_a_block(self) -> int:
         return max(1, _BLOCK_BYTES // (8 * max(1, self.shape[1])))
 
-    def fold(self, work: Callable[[Iterator[tuple[slice, Any]]], T]) -> list[T]:
+    def fold(
+        self, work: Callable[[Iterator[tuple[slice, Any]]], T], kind: type = np.float64
+    ) -> list[T]:
         least = 4 * self._rows_of_a_block()
-        return over_rows(self.shape[0], lambda a, b: work(self.blocks(a, b)), least)
+        return over_rows(self.shape[0], lambda a, b: work(self.blocks(a, b, kind)), least)
 
     def sample(self, step: int) -> Dense:
         return Dense(np.ascontiguousarray(self.X[::step], dtype=np.float64))
 
+    def _near_mean(self) -> Array:
+        """The mean of evenly spaced rows."""
+        mean: Array = self.X[:: max(1, self.shape[0] // 4096)].mean(axis=0, dtype=np.float64)
+        return mean
+
     def _moments_at(
-        self, Y: Array, s: Array, shift: Array, y_mean: Array
+        self, Y: Array, s: Array, shift: Array, y_mean: Array, single: bool
     ) -> tuple[Array, Array, Array]:
         """As in the base class, with one product a block: that of (X - shift, Y - y_mean, 1) with itself."""
-        p = self.shape[1]
+        p, kind = self.shape[1], np.float32 if single else np.float64
+        shift = shift.astype(kind)
         size = p + Y.shape[1] + 1
         root = None if (s == 1.0).all() else np.sqrt(s)[:, None]
 
         def part(blocks: Iterator[tuple[slice, Any]]) -> Array:
-            total, wide = np.zeros((size, size)), np.ones((self._rows_of_a_block(), size))
-            for rows, block in blocks:
-                here = wide[: len(block)]
-                np.subtract(block, shift, out=here[:, :p])
-                np.subtract(Y[rows], y_mean, out=here[:, p:-1])
-                if root is not None:
-                    here[:, -1] = 1.0
-                    here *= root[rows]
-                total += here.T @ here
+            total = np.zeros((size, size))
+            wide = np.ones((self._rows_of_a_block(), size), dtype=kind)
+            with np.errstate(over="ignore", invalid="ignore"):  # in float32; the caller looks
+                for rows, block in blocks:
+                    here = wide[: len(block)]
+                    np.subtract(block, shift, out=here[:, :p])
+                    np.subtract(Y[rows], y_mean, out=here[:, p:-1])
+                    if root is not None:
+                        here[:, -1] = 1.0
+                        here *= root[rows]
+                    total += here.T @ here
             return total
 
-        total = np.sum(self.fold(part), axis=0)
+        total = np.sum(self.fold(part, kind), axis=0)
         return total[:p, :p].copy(), total[:p, p:-1].copy(), total[:p, -1]
 
     def gram(self, weights: Array | None = None, center: Array | None = None) -> Array:
@@ -90,10 +130,14 @@ class Dense(Design):
         return np.asfortranarray(self.X[:, index], dtype=np.float64)
 
     def column_norms(self, weights: Array | None = None, center: Array | None = None) -> Array:
-        total = np.zeros(self.shape[1])
-        for _, block in self._prepared(self.blocks(), weights, center):
-            total += np.einsum("ij,ij->j", block, block)
-        return np.sqrt(total)
+        def part(blocks: Iterator[tuple[slice, Any]]) -> Array:
+            total = np.zeros(self.shape[1])
+            for _, block in self._prepared(blocks, weights, center):
+                total += np.einsum("ij,ij->j", block, block)
+            return total
+
+        norms: Array = np.sqrt(np.sum(self.fold(part), axis=0))
+        return norms
 
     def row_squares(self) -> Array:
         return np.concatenate([np.einsum("ij,ij->i", block, block) for _, block in self.blocks()])

@@ -44,7 +44,9 @@ class Sparse(Design):
         total = self.tdot(r)
         return total if center is None else total - np.multiply.outer(center, r.sum(axis=0))
 
-    def moments(self, Y: Array, s: Array, *, centred: bool) -> tuple[Array, Array, Array, Array]:
+    def moments(
+        self, Y: Array, s: Array, *, centred: bool, single: bool = False
+    ) -> tuple[Array, Array, Array, Array]:
         mean, y_mean = np.zeros(self.shape[1]), np.zeros(Y.shape[1])
         if centred:
             mean, y_mean = self.mean(s), s @ Y / s.sum()

@@ -1,88 +1,47 @@
-r"""The problem that the SGD models minimise, and what is claimed about their minimum.
-
-    P(w, b) = (1/n) sum_i s_i l(<x_i, w> + b, y_i) + alpha (rho ||w||_1 + (1 - rho)/2 ||w||^2),
-
-s_i the class weight times the sample weight. Stochastic gradient descent promises little about its last
-iterate beforehand (its bounds hold in expectation, with constants that are vacuous on real data), so the
-certificate states what was reached instead: the duality gap of this very model, as a share of the objective
-at w = 0 with the best intercept. A gap beyond that objective shows nothing and is undecided; it fails only
-where ``max_gap`` was asked for and is exceeded.
-
-The dual point is the run's own: with an l2 part, w is a sum of rows, and the factors of the rows, decayed
-with w, are a dual point whose conjugate is finite by construction (Shalev-Shwartz & Kakade, 2008). It is
-handed over as a witness and not trusted. In full, where the loss is smooth, a Newton step in the dual is
-tried as well.
-"""
+"""What the two SGD models share: the rules of a run, the parameters that go together, what a fit keeps."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, cast
+import warnings
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..certificate import Claim, Kind
+from ..base import Certified
 from ..design import as_design
-from ..duality import Gap, duality_gap, null_value
-from ..losses import (
-    EpsilonInsensitive,
-    Hinge,
-    Huber,
-    Logistic,
-    Loss,
-    ModifiedHuber,
-    PerceptronLoss,
-    Squared,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-)
-from ..offsets import best_offset
-from ..penalties import ElasticNet, NoPenalty, Penalty
+from ..iterate import Fit
 from ..solvers.linear_sgd import Rules
+from ._online import Plan
+from ._sgd_claims import CLASSIFICATION, loss_of, objective_of, worst_of
 
-__all__ = [
-    "CLASSIFICATION",
-    "REGRESSION",
-    "check_rate",
-    "claims",
-    "loss_of",
-    "objective_of",
-    "rules_of",
-    "worst_of",
-]
+__all__ = ["CONSTRAINTS", "check_rate", "keep", "rules_of", "warn_of_negative_power"]
 
-Array = NDArray[np.float64]
-_SMALL = 1000  # features up to which a dual Newton step, which needs the Gram matrix, is tried
-# Two evaluations of a sum of n products agree this closely, relative to the sizes of what is added up,
-# unless the predictions are what is left after cancelling five digits.
-_CLOSE = 1e-9
-
-
-# scikit-learn's names: the loss and, where it has one, the default of its parameter.
-REGRESSION: dict[str, tuple[Any, ...]] = {
-    "squared_error": (Squared,),
-    "huber": (Huber, 0.1),
-    "epsilon_insensitive": (EpsilonInsensitive, 0.1),
-    "squared_epsilon_insensitive": (SquaredEpsilonInsensitive, 0.1),
+CONSTRAINTS: dict[str, list[Any]] = {  # of both SGD models
+    "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
+    "fit_intercept": ["boolean"],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left"), None],
+    "shuffle": ["boolean"],
+    "verbose": ["verbose"],
+    "epsilon": [Interval(Real, 0, None, closed="left")],
+    "random_state": ["random_state"],
+    "learning_rate": [
+        StrOptions({"constant", "optimal", "invscaling", "adaptive", "pa1", "pa2"}),
+    ],
+    "eta0": [Interval(Real, 0, None, closed="neither")],
+    "power_t": [Interval(Real, None, None, closed="neither")],
+    "early_stopping": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "warm_start": ["boolean"],
+    "average": [Interval(Integral, 0, None, closed="neither"), "boolean"],
+    "max_gap": [Interval(Real, 0, None, closed="neither"), None],
+    "certify": Certified._certify_constraint,
 }
-CLASSIFICATION: dict[str, tuple[Any, ...]] = {
-    "hinge": (Hinge,),
-    "squared_hinge": (SquaredHinge,),
-    "perceptron": (PerceptronLoss,),
-    "log_loss": (Logistic,),
-    "modified_huber": (ModifiedHuber,),
-    **REGRESSION,
-}
-
-
-def loss_of(model: Any) -> Loss:
-    """The loss of a model."""
-    kind, *defaults = CLASSIFICATION[model.loss]
-    if not defaults:
-        return cast(Loss, kind())
-    smallest = float(np.finfo(np.float64).tiny) if kind is Huber else 0.0  # whose delta is not 0
-    return cast(Loss, kind(max(float(model.epsilon), smallest)))
 
 
 def rules_of(model: Any) -> Rules:
@@ -118,165 +77,43 @@ def check_rate(model: Any, passive_loss: str) -> None:
             f"Learning rate '{rate}' only works with loss '{passive_loss}'. Got loss={model.loss!r}."
         )
     if model.penalty == "elasticnet" and model.l1_ratio is None:
-        raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
-
-
-# ---------------------------------------------------------------------------- claims
-
-
-def objective_of(z: Array, y: Array, s: Array, loss: Loss, w: Array, l1: float, l2: float) -> float:
-    """P from the predictions; s sums to about 1."""
-    penalty = l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(w @ w)
-    return float(s @ loss.pointwise(z, y)) + penalty
-
-
-def worst_of(z: Array, y: Array, *, labels: bool) -> float:
-    """The least margin of labelled rows; the largest error otherwise."""
-    return float((y * z).min()) if labels else float(np.abs(y - z).max())
-
-
-def claims(
-    model: Any,
-    X: Any,
-    y: Array,
-    s: Array,
-    k: int,
-    name: str,
-    *,
-    labels: bool,
-    full: bool,
-) -> list[Claim]:
-    """What is claimed about problem ``k``: the gap, the objective and the worst row."""
-    W, b = model._planes()
-    loss, (l1, l2) = loss_of(model), model._penalty_strengths()
-    design = as_design(X)
-    z = np.asarray(design.dot(W[k]), dtype=np.float64) + b[k]
-    objective = objective_of(z, y, s, loss, W[k], l1, l2)
-    slopes = np.abs(loss.grad(z, y))
-    error = _CLOSE * (abs(objective) + float(s @ (slopes * (1.0 + np.abs(z) + abs(b[k])))))
-    statement = f"loss plus penalty on the training rows is {objective:.6g}"
-    if isinstance(loss, PerceptronLoss):
-        statement += ", that far from its minimum, which is 0 at w = 0; no optimality claim"
-    recorded = float(model.objective_[k])
-    found = [
-        Claim.check(
-            f"{name}objective", statement, Kind.EXACT, abs(objective - recorded), error, "OPT-5"
+        raise ValueError(
+            "l1_ratio must be set when penalty is 'elasticnet', got l1_ratio=None: give the share of the "
+            "l1 part, from 0 to 1."
         )
-    ]
-    worst, known = worst_of(z, y, labels=labels), float(model.worst_[k])
-    words = "the least margin y(<x, w> + b)" if labels else "the largest error |y - <x, w> - b|"
-    size = _CLOSE * (1.0 + abs(worst) + float(np.abs(z).max()))
-    found.append(
-        Claim.check(
-            f"{name}worst row",
-            f"{words} of a training row is {worst:.6g}",
-            Kind.EXACT,
-            abs(worst - known),
-            size,
-            "DAT-8" if labels else "REG-1",
+
+
+def warn_of_negative_power(model: Any) -> None:
+    """Steps that grow are deprecated in scikit-learn, and do not converge anywhere."""
+    if model.power_t < 0:
+        warnings.warn(
+            "Negative values for `power_t` are deprecated in version 1.8 and will raise an error in 1.10. "
+            f"Use values in the range [0.0, inf) instead, not power_t={model.power_t}.",
+            FutureWarning,
+            stacklevel=5,
         )
-    )
-    if not isinstance(loss, PerceptronLoss):
-        found.insert(0, _gap_claim(model, design, y, s, z, k, name, loss, full=full))
-    return found
 
 
-def _gap_claim(
-    model: Any,
-    design: Any,
-    y: Array,
-    s: Array,
-    z: Array,
-    k: int,
-    name: str,
-    loss: Loss,
-    *,
-    full: bool,
-) -> Claim:
-    """The objective is within so much of the global minimum."""
-    title, source = f"{name}duality gap", "OPT-5"
-    l2, free = model._penalty_strengths()[1], bool(model.fit_intercept)
-    if model.streamed_ and not full:
-        why = (
-            "one epoch of partial_fit promises nothing about these rows; surefit.verify states the gap "
-            "of the model on any rows"
-        )
-        return Claim.undecided(title, why, Kind.OPTIMAL, source)
-    gap = _gap(model, design, y, s, z, k, loss, full=full)
-    null = null_value(loss, y, s, fit_intercept=free)
-    shown = max(gap.gap, gap.floor)
-    statement = f"the objective {gap.primal:.6g} is within {shown:.2g} of the global minimum"
-    if null > 0:
-        statement += f" ({100.0 * shown / null:.2g} % of the objective at w = 0)"
-    if l2 > 0:
-        statement += f", the coefficients within {math.sqrt(2.0 * shown / l2):.2g} of the best"
-    if null == 0:
-        why = f"{statement}; a constant is already perfect, so no share of it can be asked for"
-        return Claim.undecided(title, why, Kind.OPTIMAL, source)
-    if gap.gap < -gap.floor:  # weak duality broken beyond rounding: something is wrong, say so
-        return Claim.check(
-            title, f"{statement}; the gap is negative", Kind.OPTIMAL, math.nan, 0.0, source
-        )
-    observed = max(gap.gap, 0.0)
-    if model.max_gap is None and observed > max(null, gap.floor):
-        what = "is worse than" if gap.primal > null else "may be no better than"
-        why = f"{statement}: this model {what} a constant. {model._remedy()}"
-        return Claim.undecided(title, why, Kind.OPTIMAL, source)
-    bound = null if model.max_gap is None else float(model.max_gap) * null
-    return Claim.check(title, statement, Kind.OPTIMAL, observed, bound, source, floor=gap.floor)
-
-
-def _gap(
-    model: Any, design: Any, y: Array, s: Array, z: Array, k: int, loss: Loss, *, full: bool
-) -> Gap:
-    W, b = model._planes()
+def keep(
+    model: Any, fits: list[Fit], plans: list[Plan], rows: Any, *, labels: bool, witness: bool
+) -> None:
+    """The model, its dual point, and the numbers on the training rows that the certificate checks."""
+    for stale in ("dual_", "standard_coef_", "standard_intercept_"):
+        model.__dict__.pop(stale, None)
+    last = [(fit.x.w, fit.x.b) for fit in fits]
+    chosen = [fit.x.mean or own for fit, own in zip(fits, last)]
+    pairs = {"": chosen, "standard_": last} if model.average else {"": chosen}
+    for prefix, planes in pairs.items():
+        coef = np.stack([w for w, _ in planes]).astype(rows.dtype)
+        setattr(model, f"{prefix}coef_", coef if labels else coef[0])
+        setattr(model, f"{prefix}intercept_", np.array([b for _, b in planes], dtype=rows.dtype))
     l1, l2 = model._penalty_strengths()
-    w, offset, free = W[k], float(b[k]), bool(model.fit_intercept)
-    small = design.shape[1] <= _SMALL and math.isfinite(loss.smoothness)
-    if l1 == l2 == 0.0 and not (full and small):
-        primal, zero = float(s @ loss.pointwise(z, y)), np.zeros_like(z)
-        dual = -float(s @ loss.conjugate(zero, y))  # no model does better than no loss
-        return Gap(primal, dual, primal - dual, 0.0, zero)
-    penalty: Penalty = NoPenalty()
-    if l1 or l2:
-        penalty = ElasticNet(l1 + l2, l1 / (l1 + l2))
-    coef = w.astype(model.coef_.dtype)  # its precision is part of the rounding floor
-
-    def at(witness: Array | None) -> Gap:
-        return duality_gap(
-            design, y, coef, offset, loss, penalty, weights=s, fit_intercept=free, witness=witness
-        )
-
-    best = at(_own_witness(model, k, len(y), loss))
-    if full and small and l1 == 0.0 < l2:
-        best = min(best, at(_newton_witness(design, y, s, w, loss, l2, free)), key=lambda g: g.gap)
-    return best
-
-
-def _own_witness(model: Any, k: int, n: int, loss: Loss) -> Array | None:
-    """The dual point that the run handed over, inside the domain of the conjugate."""
-    duals = getattr(model, "dual_", None)
-    if duals is None or np.shape(duals) != (len(model._planes()[0]), n):
-        return None
-    theta = np.asarray(duals[k], dtype=np.float64)
-    return np.clip(theta, -loss.lipschitz, loss.lipschitz)
-
-
-def _newton_witness(
-    design: Any, y: Array, s: Array, w: Array, loss: Loss, l2: float, free: bool
-) -> Array:
-    """The dual point at which a Newton step on the primal would end, to first order."""
-    z = np.asarray(design.dot(w), dtype=np.float64)
-    z = z + (best_offset(loss, z, y, s) if free else 0.0)
-    theta, h = loss.grad(z, y), loss.hess(z, y)
-    bend = s * h
-    mass = float(bend.sum())
-    centre = design.mean(bend) if free and mass > 0 else None
-    slope = design.tdot(s * theta) + l2 * w
-    matrix = design.gram(bend, centre) + l2 * np.eye(len(w))
-    move = -np.linalg.solve(matrix, slope)
-    moved = np.asarray(design.dot(move), dtype=np.float64)
-    if centre is not None:
-        moved = moved - float(centre @ move)
-    theta = theta + h * moved
-    return np.clip(theta, -loss.lipschitz, loss.lipschitz)
+    if l2 > 0 and witness:
+        model.dual_ = np.stack([fit.x.dual() for fit in fits]).astype(np.float32)
+    (W, b), loss = model._planes(), loss_of(model)
+    scores = as_design(rows).dot(W.T) + b
+    model.objective_, model.worst_ = np.empty(len(fits)), np.empty(len(fits))
+    for k, plan in enumerate(plans):
+        z, s = scores[:, k], plan.weights / rows.shape[0]
+        model.objective_[k] = objective_of(z, plan.targets, s, loss, W[k], l1, l2)
+        model.worst_[k] = worst_of(z, plan.targets, labels=labels)

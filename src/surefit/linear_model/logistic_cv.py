@@ -54,6 +54,7 @@ from sklearn.utils.validation import _deprecate_positional_args
 from ..base import Certified
 from ..certificate import CertificateWarning, Claim, Kind
 from ._logistic_folds import best_places, fold_path, public, score_path, set_model, solved
+from ._logistic_words import NOT_CONVERGED
 from ._selection import (
     later_claim,
     pack_folds,
@@ -63,7 +64,7 @@ from ._selection import (
     worst_claim,
 )
 from .base import check_solution
-from .logistic import _NOT_CONVERGED, LogisticRegression
+from .logistic import LogisticRegression
 
 __all__ = ["LogisticRegressionCV"]
 
@@ -473,12 +474,12 @@ class LogisticRegressionCV(LogisticRegression):
     def _remedy(self) -> str:
         if self.refit and np.isinf(np.ravel(self.C_)[0]):
             return "Use a penalty (finite Cs), or more data."
-        words = _NOT_CONVERGED[self.solver].format(self.max_iter)
+        words = NOT_CONVERGED[self.solver].format(self.max_iter)
         return f"{words}, or scale the data, for instance with StandardScaler."
 
     def _warn_of_unfinished(self, unfinished: int, total: int) -> None:
         if unfinished:
-            words = _NOT_CONVERGED[self.solver].format(self.max_iter)
+            words = NOT_CONVERGED[self.solver].format(self.max_iter)
             warnings.warn(
                 f"{words}, or scale the data: {unfinished} of the {total} fits to the folds ended without "
                 f"reaching tol={self.tol:g}.",

@@ -12,12 +12,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..base import Certified
 from ..certificate import Claim, Kind
-from ..design import as_design
+from ..design import RowBlocks, as_design
 from ..iterate import Fit
 from ..separation import Separation, separate
 from ..solvers.linear_sgd import Rules
 from ._audit import Audit, penalised_loss
-from ._online import OnlineClassifier, Plan, Start
+from ._online import Plan, Start, at_home
+from ._online_classifier import OnlineClassifier
 
 __all__ = ["Perceptron"]
 
@@ -212,8 +213,9 @@ class Perceptron(OnlineClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, RowBlocks} of shape (n_samples, n_features)
-            Training rows. Row blocks are visited in order, shuffled inside each block.
+        X : {array-like, sparse matrix, tensor, RowBlocks} of shape (n_samples, n_features)
+            Training rows. Row blocks are read in order, once an epoch for each binary problem; ``shuffle``
+            then means a random order among the rows that are read together (32 MB by default).
         y : array-like of shape (n_samples,)
             Labels.
         coef_init, intercept_init : array-like, default=None
@@ -284,6 +286,7 @@ class Perceptron(OnlineClassifier):
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         claims: list[Claim] = []
+        X = at_home(X)
         for k, audit in enumerate(self._audits(X, y, sample_weight)):
             name = "" if len(self.classes_) == 2 else f"class {self.classes_[k]}: "
             claims.append(audit.mistakes_claim(name, int(self.training_mistakes_[k])))
@@ -366,6 +369,7 @@ def _best_separation(X: Any, signs: Array, fit_intercept: bool) -> Separation | 
     if X.shape[0] * (X.shape[1] + 1) > _MOST_ENTRIES:
         return None
     try:
-        return separate(X, signs, fit_intercept=fit_intercept)
+        rows = X.home() if isinstance(X, RowBlocks) else X
+        return separate(rows, signs, fit_intercept=fit_intercept)
     except RuntimeError:  # the active-set method did not finish
         return None

@@ -9,17 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from .._namespace import to_numpy
 from ..certificate import Claim
-from ..design import as_design
-from ..inputs import is_native
 from ..iterate import Fit
 from ..solvers.linear_sgd import Rules
-from ._online import MAX_INT, Online, Plan, Start, validation_rows
-from ._sgd import REGRESSION, check_rate, claims, loss_of, objective_of, rules_of, worst_of
-from .base import native_scores
-from .stochastic_gradient import CONSTRAINTS, SGDClassifier, warn_of_negative_power
+from ._online import MAX_INT, Online, Plan, Start, at_home, validation_rows
+from ._sgd import CONSTRAINTS, check_rate, keep, rules_of, warn_of_negative_power
+from ._sgd_claims import REGRESSION, claims
+from .stochastic_gradient import SGDClassifier
 
 __all__ = ["SGDRegressor"]
 
@@ -70,7 +69,7 @@ class SGDRegressor(RegressorMixin, Online):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = surefit.linear_model.SGDRegressor(alpha=0.1, random_state=0).fit(scale(X), y)
     >>> claim = surefit.verify(model, scale(X), y)["duality gap"]
-    >>> claim.observed < 0.01 * claim.bound  # of the objective at w = 0
+    >>> claim.observed < 0.01 * claim.bound  # how near to the minimum, in terms of a constant's distance
     True
     """
 
@@ -142,8 +141,9 @@ class SGDRegressor(RegressorMixin, Online):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, RowBlocks} of shape (n_samples, n_features)
-            Training rows. Row blocks are visited in order, shuffled inside each block.
+        X : {array-like, sparse matrix, tensor, RowBlocks} of shape (n_samples, n_features)
+            Training rows. Row blocks are read in order, once an epoch; ``shuffle`` then means a random order
+            among the rows that are read together (32 MB by default).
         y : array-like of shape (n_samples,)
             Targets.
         coef_init, intercept_init : array-like, default=None
@@ -163,6 +163,7 @@ class SGDRegressor(RegressorMixin, Online):
             intercept_init = intercept if intercept_init is None else intercept_init
         self.t_ = 1.0
         start = _start(X.shape[1], coef_init, intercept_init)
+        self.__dict__.pop("coef_", None)  # a run that breaks off leaves no model behind
         fit = self._train(X, y, sample_weight, start, self.max_iter, streams=False)
         self._warn_of_max_iter([fit.stop])
         return cast(SGDRegressor, self._seal(X, y, sample_weight, fit.stop.value))
@@ -173,7 +174,7 @@ class SGDRegressor(RegressorMixin, Online):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, RowBlocks} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, tensor, RowBlocks} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
             Targets.
@@ -183,12 +184,14 @@ class SGDRegressor(RegressorMixin, Online):
         Returns
         -------
         self
-            Its certificate is about the rows of this call.
+            Its certificate is about the rows of this call. A call that breaks off leaves the model as
+            it was, without a certificate.
         """
         first = not hasattr(self, "coef_")
         if first:
             self._check_parameters(partial=True)
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=first)
+        self.__dict__.pop("certificate_", None)
         self.t_ = getattr(self, "t_", 1.0)
         start = _start(X.shape[1], None, None)
         if not first:
@@ -196,8 +199,8 @@ class SGDRegressor(RegressorMixin, Online):
             start = Start(W[0], float(b[0]))
         if not first and self.average and hasattr(self, "standard_coef_"):
             mean = (start.w, start.b) if self.average <= self.t_ - 1.0 else None
-            last = np.asarray(self.standard_coef_, np.float64), float(self.standard_intercept_[0])
-            start = Start(*last, mean)
+            last = to_numpy(self.standard_coef_).astype(np.float64)
+            start = Start(last, float(self.standard_intercept_[0]), mean)
         self._train(X, y, sample_weight, start, 1, streams=True)
         return cast(SGDRegressor, self._seal(X, y, sample_weight, "partial_fit makes one epoch"))
 
@@ -219,58 +222,40 @@ class SGDRegressor(RegressorMixin, Online):
         self, X: Any, y: Array, sample_weight: Any, start: Start, max_iter: int, *, streams: bool
     ) -> Fit:
         """Make the run and set the fitted attributes."""
-        n = X.shape[0]
-        weights = np.ones(n) if sample_weight is None else sample_weight
+        rows, y, sample_weight = at_home(X), at_home(y), at_home(sample_weight)
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
         held_out = self._held_out(y, sample_weight, stratify=False)
         error = None
         if held_out is not None:
-            rows, kept, s = validation_rows(X, held_out), y[held_out], weights[held_out]
+            predict, kept, s = validation_rows(rows, held_out), y[held_out], weights[held_out]
             spread = float(s @ (kept - np.average(kept, weights=s)) ** 2)
 
             def error(w: Array, b: float) -> float:  # minus R^2, which scikit-learn watches
-                return float(s @ (kept - rows(w) - b) ** 2) / (spread or 1.0) - 1.0
+                return float(s @ (kept - predict(w) - b) ** 2) / (spread or 1.0) - 1.0
 
         seed = int(check_random_state(self.random_state).randint(0, MAX_INT))
         plan = Plan(y, weights, seed, held_out, error)
         witness = self.certify is not False and not streams
-        fit = self._run(X, plan, start, max_iter, witness=witness)
-        for stale in ("dual_", "standard_coef_", "standard_intercept_"):
-            self.__dict__.pop(stale, None)
-        self.streamed_ = streams
-        self.n_iter_ = fit.n_iter
-        self.t_ += fit.n_iter * n
-        last = fit.x.w, fit.x.b
-        w, b = fit.x.mean or last
-        self.coef_, self.intercept_ = w.astype(X.dtype), np.array([b], dtype=X.dtype)
-        if self.average:
-            self.standard_coef_ = last[0].astype(X.dtype)
-            self.standard_intercept_ = np.array([last[1]], dtype=X.dtype)
-        l1, l2 = self._penalty_strengths()
-        if l2 > 0 and witness:
-            self.dual_ = fit.x.dual().astype(np.float32)[None, :]
-        W, offset = self._planes()
-        z, loss = as_design(X).dot(W[0]) + offset[0], loss_of(self)
-        self.objective_ = np.array([objective_of(z, y, weights / n, loss, W[0], l1, l2)])
-        self.worst_ = np.array([worst_of(z, y, labels=False)])
+        fit = self._run(rows, plan, start, max_iter, witness=witness)
+        self.streamed_, self.n_iter_ = streams, fit.n_iter
+        self.t_ += fit.n_iter * len(y)
+        keep(self, [fit], [plan], rows, labels=False, witness=witness)
+        self._place(X)
         return fit
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """X @ coef_ + intercept_.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, RowBlocks} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, tensor, RowBlocks} of shape (n_samples, n_features)
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        array of shape (n_samples,), or a tensor on the device of X
         """
         check_is_fitted(self)
-        if is_native(X):
-            return np.asarray(native_scores(self, X)).ravel()
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        coef = self.coef_.toarray().ravel() if hasattr(self.coef_, "toarray") else self.coef_
-        return np.asarray(X @ coef + self.intercept_)
+        return self._scores_of(X)[:, 0]
 
     # ------------------------------------------------------------------ certifying
 

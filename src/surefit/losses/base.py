@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import array_namespace, clip, where
+from .._threads import by_rows, sum_rows
 
 __all__ = ["EDGE", "Loss", "entropy", "sigmoid"]
 
 Array = NDArray[np.float64]
 # A dual coordinate may leave its domain by rounding alone; it is read as the nearest end.
 EDGE = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class Loss(ABC):
@@ -76,23 +78,21 @@ class Loss(ABC):
         The domain of every convex loss here contains 0 and is convex, so shrinking the heavier sign
         keeps each coordinate feasible.
         """
-        up = float(weights @ clip(theta, 0.0, None))
-        down = float(weights @ clip(-theta, 0.0, None))
+        up = float(sum_rows(lambda t, s: s @ clip(t, 0.0, None), theta, weights))
+        down = float(sum_rows(lambda t, s: s @ clip(-t, 0.0, None), theta, weights))
         if up == down:
             return theta
         if up > down:
-            return where(theta > 0, theta * (down / up), theta)
-        return where(theta < 0, theta * (up / down), theta)
+            return by_rows(lambda t: where(t > 0, t * (down / up), t), theta)
+        return by_rows(lambda t: where(t < 0, t * (up / down), t), theta)
 
 
 def sigmoid(t: Array) -> Array:
     """1 / (1 + e^-t) (LOG-1), without overflow and with full relative accuracy in both tails."""
     xp = array_namespace(t)
-    tail = xp.exp(-xp.abs(t))
-    return where(t >= 0, xp.ones_like(tail), tail) / (1.0 + tail)
+    return xp.exp(clip(t, None, 0.0)) / (1.0 + xp.exp(-xp.abs(t)))
 
 
 def entropy(p: Array) -> Array:
     """p log p for p >= 0, which is 0 at p = 0."""
-    xp = array_namespace(p)
-    return p * xp.log(where(p > 0, p, xp.ones_like(p)))
+    return p * array_namespace(p).log(clip(p, _TINY, None))

@@ -93,7 +93,7 @@ class Logistic(MarginLoss):
         xp = array_namespace(eta)
         tail = xp.exp(-abs(eta))
         value = xp.log1p(tail) - clip(eta, None, 0.0)
-        return value, -y * where(eta >= 0, tail, 1.0) / (1.0 + tail)
+        return value, -y * (xp.exp(clip(-eta, None, 0.0)) / (1.0 + tail))
 
     def curvature(self, eta: Array) -> Array:
         xp = array_namespace(eta)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import array_namespace, clip, where
+from .._threads import by_rows, max_rows, sum_rows
 from .base import EDGE, Loss, entropy
 
 __all__ = ["Softmax", "own_class", "softmax"]
@@ -91,19 +92,41 @@ class Softmax(Loss):
         The frequencies themselves are a balanced point in the interior, so a small mixture repairs
         the coordinates that a shift pushed below zero.
         """
-        onehot = array_namespace(theta).zeros_like(theta)
-        onehot[own_class(y)] = 1.0
-        total = weights.sum()
-        frequencies = weights @ onehot / total
-        p = theta + onehot - (weights @ theta) / total
-        mix = float(where(p < 0, -p / clip(frequencies - p, 1e-300, None), 0.0).max())
-        return (1.0 - mix) * p + mix * frequencies - onehot
+        xp, total = array_namespace(theta), weights.sum()
+
+        def sums(theta: Array, y: Array, s: Array) -> Array:
+            return xp.stack([s @ theta, s @ _onehot(theta, y)])
+
+        shift, frequencies = sum_rows(sums, theta, y, weights) / total
+
+        def mixture(theta: Array, y: Array) -> float:
+            p = theta + _onehot(theta, y) - shift
+            if float(p.min()) >= 0.0:
+                return 0.0
+            return float(where(p < 0, -p / clip(frequencies - p, 1e-300, None), 0.0).max())
+
+        mix = max_rows(mixture, theta, y)
+        if mix == 0.0:
+            return by_rows(lambda theta: theta - shift, theta)
+
+        def mixed(theta: Array, y: Array) -> Array:
+            onehot = _onehot(theta, y)
+            return (1.0 - mix) * (theta + onehot - shift) + mix * frequencies - onehot
+
+        return by_rows(mixed, theta, y)
 
 
 def own_class(y: Array) -> tuple[Any, Any]:
     """The index (i, y_i) of each sample's own class."""
     xp = array_namespace(y)
     return xp.arange(len(y), device=y.device), xp.astype(y, xp.int64)
+
+
+def _onehot(p: Array, y: Array) -> Array:
+    """A 1 at the own class of each sample."""
+    table = array_namespace(p).zeros_like(p)
+    table[own_class(y)] = 1.0
+    return table
 
 
 def softmax(z: Array) -> Array:

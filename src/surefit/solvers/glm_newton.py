@@ -29,7 +29,7 @@ from ..iterate import Iterate
 from ..losses import Loss, Softmax
 from .glm import objective, step_length
 
-__all__ = ["DIRECT", "equilibrate", "glm_newton", "newton_system", "shift"]
+__all__ = ["DIRECT", "equilibrate", "glm_newton", "kronecker_system", "newton_system", "shift"]
 
 Array = NDArray[np.float64]
 DIRECT = 1000  # largest Hessian that is formed
@@ -138,6 +138,35 @@ def newton_system(
         if fit_intercept:
             dense = xp.concat([dense, xp.ones_like(dense[:, :1])], axis=1)
         hessian += to_numpy(_block_hessian(dense, s[rows], h[rows], classes))
+    return _completed(hessian, X, s, l2, mean, columns)
+
+
+def kronecker_system(
+    X: Design, s: Any, h: Any, loss: Loss, l2: float, mean: Array, fit_intercept: bool
+) -> tuple[Array, Array, Array]:
+    """:func:`newton_system` with sum_i s_i H_i x x_i x_i' (Kronecker products) taken for M x A.
+
+    M is the sum of the s_i H_i, A the mean of x_i x_i' under the weights s_i trace(H_i): exact where all H_i
+    are proportional, as they are for one column, and at w = 0.
+    """
+    if isinstance(loss, Softmax):
+        M = np.diag(to_numpy(s @ h)) - to_numpy((s[:, None] * h).T @ h)
+        c = s * (1.0 - (h * h).sum(axis=1))
+    else:
+        M, c = np.array([[float(s @ h)]]), s * h
+    mass = max(float(c.sum()), 1e-300)
+    A = X.gram(c, mean if fit_intercept else None)
+    if fit_intercept:
+        side = X.tdot(c) - mass * mean
+        A = np.block([[A, side[:, None]], [side, mass]])
+    return _completed(np.kron(M, A / mass), X, s, l2, mean, len(A))
+
+
+def _completed(
+    hessian: Array, X: Design, s: Any, l2: float, mean: Array, columns: int
+) -> tuple[Array, Array, Array]:
+    """A Hessian that can be factorised, its l2 diagonal, and the rounding of its own diagonal."""
+    features, classes = X.shape[1], len(hessian) // columns
     if classes > 1:
         # A common shift of the classes changes no probability: give it curvature, so that a factorisation
         # exists. The gradient has no part in it, so the step does not change.

@@ -3,39 +3,50 @@ r"""Quasi-Newton for many rows: the curvature of a sample, the gradient of all r
     min_{w, b}  sum_i s_i l(x_i'w + b, y_i) + l2/2 ||w||^2,     l logistic (one column) or softmax (K).
 
 With n rows and D unknowns, the Hessian of m evenly spaced rows, scaled by n/m, differs from that of all rows
-by a factor 1 +- O(sqrt(D/m)), at m/n of the cost. The sample is solved first, which leaves an error of
+by a factor 1 +- O(sqrt(D/m)), at m/n of the cost. A sample is solved first, which leaves an error of
 statistical size; then each step costs one reading of X, in which predictions, losses and gradient are formed
 block by block. The step is d = -B g, with B the inverse Hessian of the sample corrected by the last pairs of
-moves and gradient changes (L-BFGS with B as its initial matrix), halved until the objective falls. If the
-sample does not represent the rows (rare features), the Hessian of all rows replaces it, so that in the end
-this is Newton's method. The yielded estimate is the duality gap ||g||^2 / (2 l2) of the point's own dual
-vector.
+moves and gradient changes (L-BFGS with B as its initial matrix), halved until the objective falls.
+
+For K classes the Hessian has (K p)^2 entries, so its sample is small, and the curvature of a rare class may
+be lost in it. The Kronecker product of the mean curvature between classes (K x K) and the mean of x x' (p x
+p) costs nothing and knows all classes: it serves for the solution of the sample and is mixed into the Hessian
+after it. If all this does not represent the rows (rare features), the Hessian of all rows replaces it, so
+that in the end this is Newton's method. The yielded estimate is the duality gap ||g||^2 / (2 l2) of the
+point's own dual vector.
 
 References
 ----------
 Byrd, Chin, Neveitt & Nocedal, "On the use of stochastic Hessian information in optimization methods for
-machine learning" (2011); Nocedal & Wright, Numerical Optimization (2006), algorithm 7.4.
+machine learning" (2011); Martens & Grosse, "Optimizing neural networks with Kronecker-factored approximate
+curvature" (2015); Nocedal & Wright, Numerical Optimization (2006), algorithm 7.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from ..design import Design
 from ..iterate import Iterate
 from ..losses import Loss, Softmax
 from .glm import loss_and_slopes
-from .glm_newton import DIRECT, equilibrate, newton_system, shift
+from .glm_newton import DIRECT, equilibrate, kronecker_system, newton_system, shift
 
 __all__ = ["glm_sampled", "sampling_pays"]
 
 Array = NDArray[np.float64]
 _WORK = 1e8  # multiplications for the Hessian of the sample
 _MEMORY = 10  # pairs kept
+_MIXED = 0.2  # share of the Kronecker product in the Hessian of several classes
+_SOLVED = 1e-5  # relative decrement at which a sample counts as solved: less than its own error
+
+System = tuple[Array, Array, Array]
+Solve = Callable[[Array], Array]
 
 
 def sampling_pays(n: int, unknowns: int) -> bool:
@@ -59,21 +70,26 @@ def glm_sampled(
     fit_intercept: bool,
 ) -> Iterator[Iterate]:
     """Yield ``Iterate(x=(w, b), value=objective, estimate=gap)`` after each step; as in glm_newton."""
-    step = X.shape[0] // _sample_size(X.shape[0], w.size + b.size)
-    part, y_part, s_part = X.sample(step), 1.0 * y[::step], s[::step]
-    s_part = s_part * (float(s.sum()) / float(s_part.sum()))
-    mean = part.mean(s_part) if fit_intercept else np.zeros(X.shape[1])
-    some = _Rows(part, y_part, s_part, loss, l2, fit_intercept, mean)
-    every = _Rows(X, y, s, loss, l2, fit_intercept, mean)
+    n, classes = X.shape[0], w.shape[1] if w.ndim == 2 else 1
+    size = _sample_size(n, w.size + b.size)
+    every = _Rows(X, y, s, loss, l2, fit_intercept, np.zeros(X.shape[1]))
+    some = every.sample(n // (size if classes == 1 else max(size, n // 10)))
+    if fit_intercept:
+        some.mean = every.mean = some.X.mean(some.s)
+    few = some if classes == 1 else some.sample(max(1, some.X.shape[0] // size))
     point = some.position(w, b)
-    patience = max(
-        10, len(point) // 4
-    )  # steps with one Hessian, which together cost as much as a new one
-    for state in _quasi_newton(some, some, point, patience):
-        point, decrement, value = state[0], state[3], state[1]
-        if decrement <= 1e-6 * abs(value) or state[4] == 0.0:
+    patience = max(10, len(point) // 4)  # steps that together cost as much as a Hessian of all rows
+    solve = _inverse(some.kronecker(point), some, point)
+    for at, value, _, decrement, length in _quasi_newton(some, point, solve, patience):
+        point = at
+        if decrement <= _SOLVED * abs(value) or length == 0.0:
             break
-    for at, value, gap, _, length in _quasi_newton(every, some, point, patience):
+    system = some.kronecker(point)
+    if classes > 1:
+        exact = few.curvature(point)
+        system = ((1.0 - _MIXED) * exact[0] + _MIXED * system[0], *exact[1:])
+    solve = _inverse(system, every, point)
+    for at, value, gap, _, length in _quasi_newton(every, point, solve, patience):
         yield Iterate(every.parameters(at), value, gap, length)
         if length == 0.0:
             return
@@ -88,8 +104,14 @@ class _Rows:
         self.X, self.y, self.s, self.loss, self.l2 = X, y, s, loss, l2
         self.free, self.mean = fit_intercept, mean
 
+    def sample(self, step: int) -> _Rows:
+        """Every ``step``-th row, with the weight of all."""
+        s = self.s[::step]
+        s = s * (float(self.s.sum()) / float(s.sum()))
+        y = 1.0 * self.y[::step]
+        return _Rows(self.X.sample(step), y, s, self.loss, self.l2, self.free, self.mean)
+
     def position(self, w: Array, b: Array) -> Array:
-        self.columns = w.shape[1:]
         offset = np.atleast_1d(b + self.mean @ w)
         flat = np.vstack([w.reshape(len(w), -1), offset[None]]) if self.free else w
         return np.ascontiguousarray(flat.T).reshape(-1)
@@ -114,10 +136,19 @@ class _Rows:
         table = np.vstack([slope.reshape(len(w), -1), np.atleast_1d(slope_b)[None]])
         return value, table.T.reshape(-1)
 
-    def curvature(self, point: Array) -> tuple[Array, Array, Array]:
-        w, b = self.parameters(point)
-        h = self.loss.hess(self.X.dot(w) + shift(self.X, b), self.y)
+    def curvature(self, point: Array) -> System:
+        """The Hessian."""
+        h = self._bends(point)
         return newton_system(self.X, self.s, h, self.loss, self.l2, self.mean, self.free)
+
+    def kronecker(self, point: Array) -> System:
+        """The Kronecker product that stands for it; with one column it is the Hessian."""
+        h = self._bends(point)
+        return kronecker_system(self.X, self.s, h, self.loss, self.l2, self.mean, self.free)
+
+    def _bends(self, point: Array) -> Any:
+        w, b = self.parameters(point)
+        return self.loss.hess(self.X.dot(w) + shift(self.X, b), self.y)
 
     def gap(self, gradient: Array, decrement: float) -> float:
         """||g_w||^2 / (2 l2): the gap of the dual point that the slopes of the losses make."""
@@ -128,16 +159,15 @@ class _Rows:
 
 
 def _quasi_newton(
-    rows: _Rows, sample: _Rows, point: Array, patience: int
+    rows: _Rows, point: Array, solve: Solve, patience: int
 ) -> Iterator[tuple[Array, float, float, float, float]]:
     """Yield (point, value, gap, decrement, step length); a step of length 0 is the last."""
     value, gradient = rows.evaluate(point)
-    inverse = _inverse(point, sample, rows)
     pairs: list[tuple[Array, Array, float]] = []
     for k in range(1, 1 << 30):
         if k % patience == 0:  # the old curvature has had its chance: that of all rows, here
-            inverse, pairs = _inverse(point, rows), []
-        direction = -_corrected(inverse, pairs, gradient)
+            solve, pairs = _inverse(rows.curvature(point), rows, point), []
+        direction = -_corrected(solve, pairs, gradient)
         decrement = -float(gradient @ direction)
         slack = 4e-16 * abs(value)
         length = 1.0
@@ -160,38 +190,40 @@ def _quasi_newton(
         if bend > 1e-10 * float(np.linalg.norm(move) * np.linalg.norm(change)):
             pairs = [*pairs[1 - _MEMORY :], (move, change, bend)]
         point, value, gradient = trial, trial_value, trial_gradient
-        left = float(gradient @ _corrected(inverse, pairs, gradient))
+        left = float(gradient @ _corrected(solve, pairs, gradient))
         yield point, value, rows.gap(gradient, max(left, 0.0)), max(left, 0.0), length
         if left <= 1e-17 * abs(value):
             return
 
 
-def _inverse(point: Array, *rows: _Rows) -> Array:
-    """The inverse Hessian of the first rows for which it exists; else a pseudo-inverse of the last's."""
-    for some in rows:
-        unit, scale, constant = equilibrate(*some.curvature(point))
-        try:
-            np.linalg.cholesky(unit)
-            inverse = np.linalg.inv(unit)
-        except np.linalg.LinAlgError:
-            continue
-        break
-    else:
-        values, vectors = np.linalg.eigh(unit)
-        keep = values > 1e-13 * values[-1]
-        inverse = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
-    inverse[constant] = inverse[:, constant] = 0.0
-    return (0.5 * (inverse + inverse.T)) / np.outer(scale, scale)
+def _inverse(system: System, rows: _Rows, point: Array) -> Solve:
+    """g -> H^{-1} g; where H is singular that of all ``rows``, and a pseudo-inverse if that is too."""
+    unit, scale, constant = equilibrate(*system)
+    factor, info = scipy.linalg.lapack.dpotrf(unit, lower=1)
+    if info != 0:
+        unit, scale, constant = equilibrate(*rows.curvature(point))
+        factor, info = scipy.linalg.lapack.dpotrf(unit, lower=1)
+    if info == 0:
+        return lambda g: _cholesky_solve(factor, np.where(constant, 0.0, g / scale)) / scale
+    values, vectors = np.linalg.eigh(unit)
+    kept = vectors[:, values > 1e-13 * values[-1]] / scale[:, None]
+    kept[constant] = 0.0
+    return lambda g: kept @ ((kept.T @ g) / values[values > 1e-13 * values[-1]])
 
 
-def _corrected(inverse: Array, pairs: list[tuple[Array, Array, float]], gradient: Array) -> Array:
+def _cholesky_solve(factor: Array, rhs: Array) -> Array:
+    solution: Array = scipy.linalg.cho_solve((factor, True), rhs, check_finite=False)
+    return solution
+
+
+def _corrected(solve: Solve, pairs: list[tuple[Array, Array, float]], gradient: Array) -> Array:
     """The two-loop recursion of L-BFGS, with the given inverse in its middle."""
     q, weights = gradient.copy(), []
     for move, change, bend in reversed(pairs):
         weight = float(move @ q) / bend
         weights.append(weight)
         q -= weight * change
-    r = inverse @ q
+    r = solve(q)
     for (move, change, bend), weight in zip(pairs, reversed(weights), strict=True):
         r += (weight - float(change @ r) / bend) * move
     return r

@@ -31,6 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._csr import distinct_entries
 from ..design import RowBlocks
 from ..iterate import Iterate
 
@@ -132,7 +133,8 @@ def linear_sgd(
     Parameters
     ----------
     X : ndarray, CSR matrix or array, or RowBlocks, of shape (n, d)
-        Row blocks are visited in order, their rows in random order.
+        Row blocks are read in order, about ``block_bytes`` at a time; the rows that are in memory together
+        are visited in random order.
     y : ndarray of shape (n,)
         Targets; labels -1 and +1 for the losses of the margin.
     rules : Rules
@@ -214,6 +216,7 @@ def linear_sgd(
             return
         made += cost
         b, value = float(state[jit.B]), float(state[jit.VALUE] / max(state[jit.VISITS], 1.0))
+        value += float(jit.l1_penalty(w, run.rules))
         code = int(state[jit.VERDICT])
         if not judged and code == jit.GOES_ON:
             code = jit.judge(state, value if error is None else error(w, b), judgement)
@@ -292,11 +295,12 @@ class _Run(NamedTuple):
         return epoch
 
     def over_blocks(self, X: RowBlocks, seed: int | None) -> Callable[[int], int]:
-        """Block after block as they are read, the rows of each in random order."""
+        """The blocks as they are read, the rows that are in memory together in random order."""
         rng = np.random.default_rng(seed)
 
         def epoch(most: int) -> int:
-            for part, block in X.blocks():
+            parts = X.blocks() if seed is None else _gathered(X)
+            for part, block in parts:
                 order = np.arange(len(block), dtype=np.uint32)
                 if seed is not None:
                     rng.shuffle(order)
@@ -323,16 +327,30 @@ def visits(
         yield order if keep is None else order[keep[order]]
 
 
+def _gathered(X: RowBlocks) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """The rows of X, ``block_bytes`` of them at a time: what is shuffled together."""
+    size = max(1, X.block_bytes // (X.dtype.itemsize * X.shape[1]))
+    held: NDArray[Any] = np.empty((min(size, X.shape[0]), X.shape[1]), dtype=X.dtype)
+    first = filled = 0
+    for _, block in X.blocks():
+        while len(block):
+            taken = min(len(block), len(held) - filled)
+            held[filled : filled + taken] = block[:taken]
+            filled, block = filled + taken, block[taken:]
+            if filled == len(held):
+                yield slice(first, first + filled), held
+                first, filled = first + filled, 0
+    if filled:
+        yield slice(first, first + filled), held[:filled]
+
+
 def _rows(X: Any) -> _Rows:
     """The entries of X in the layouts that the kernel was compiled for: dense, or compressed rows."""
     indices, indptr = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint64)
     if not sp.issparse(X):
         X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
         return X, X.reshape(-1)[:0], indices, indptr
-    X = X.tocsr()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = distinct_entries(X)
     data = np.ascontiguousarray(X.data, dtype=np.float32 if X.dtype == np.float32 else np.float64)
     indices = X.indices.astype(np.int32, copy=False).view(np.uint32)
     indptr = X.indptr.astype(np.int64, copy=False).view(np.uint64)
