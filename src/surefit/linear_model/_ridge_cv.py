@@ -30,7 +30,8 @@ from ..base import Certified
 from ..certificate import Claim
 from ..design import as_design
 from ..solvers.direct import ridge
-from ..solvers.ridge_path import fold_paths, leave_one_out
+from ..solvers.leave_one_out import leave_one_out
+from ..solvers.ridge_path import fold_paths
 from ._ridge_claims import folds_claim, loo_claims
 from ._ridge_scores import score_errors, score_fold, spread
 from ._selection import later_claim, pack_folds, selection_claim, take_rows

@@ -4,8 +4,8 @@ r"""Ridge regression that chooses its penalty by cross-validation, and what that
 
 With ``cv=None`` each alpha is scored by leave-one-out, through the identity that the model fitted without
 row i errs on it by e_i / (1 - h_i), with residual e_i and leverage h_i of the full fit (GEN-7): one
-factorisation scores all alphas. With ``cv`` given, every fold is one eigendecomposition for all alphas
-(:mod:`surefit.solvers.ridge_path`).
+factorisation scores all alphas (:mod:`surefit.solvers.leave_one_out`). With ``cv`` given, every fold is one
+eigendecomposition for all alphas (:mod:`surefit.solvers.ridge_path`).
 
 Certificate:
 

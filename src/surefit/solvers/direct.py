@@ -5,16 +5,15 @@ r"""Least squares and ridge by linear algebra.
 The fast way is the normal equations: the centred Gram matrix is accumulated over row blocks, scaled to unit
 diagonal, factorised (Cholesky), and unless it is well conditioned the solution is refined once with the true
 residual, which makes it as accurate as an orthogonal method as long as cond(X)^2 is below 1/eps. A condition
-estimate decides: beyond it, an orthogonal factorisation of the data matrix itself is used (QR with Bjorck's
-refinement in extended precision when the problem is small, an SVD when the rank is deficient, which gives the
-solution of minimum norm; row block after row block when it is long). A small problem is handed to it much
+estimate decides: beyond it, an orthogonal factorisation of the data matrix itself is used, which gives the
+solution of minimum norm too (:mod:`surefit.solvers.orthogonal`). A small problem is handed to it much
 earlier, for the digits it gains. Dense rows are centred before they are multiplied, so that large means
 cost no digits either.
 
 References
 ----------
-Golub & Van Loan, Matrix Computations (2013), chapter 5; Bjorck, "Iterative refinement of linear least squares
-solutions" (1967); Higham, Accuracy and Stability of Numerical Algorithms (2002), chapter 20.
+Golub & Van Loan, Matrix Computations (2013), chapter 5; Higham, Accuracy and Stability of Numerical
+Algorithms (2002), chapter 20.
 """
 
 from __future__ import annotations
