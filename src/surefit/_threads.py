@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-__all__ = ["over_rows"]
+__all__ = ["one_thread", "over_rows"]
 
 T = TypeVar("T")
 _turn = threading.Lock()
@@ -43,5 +44,18 @@ def over_rows(n: int, work: Callable[[int, int], T], least: int = 4096) -> list[
         ends = [n * k // count for k in range(count + 1)]
         with blas.limit(limits=1), ThreadPoolExecutor(count) as pool:
             return list(pool.map(work, ends[:-1], ends[1:]))
+    finally:
+        _turn.release()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Small factorisations in here are not split: handing pieces to other threads costs more than they do."""
+    if not _turn.acquire(blocking=False):  # somebody has set the limit already, or splits rows
+        yield
+        return
+    try:
+        with _blas().limit(limits=1):
+            yield
     finally:
         _turn.release()
