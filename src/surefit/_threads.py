@@ -12,26 +12,24 @@ A formula on vectors over samples makes a temporary vector for each of its opera
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ._namespace import is_torch
 
-__all__ = ["by_rows", "max_rows", "over_rows", "rows_only", "sum_rows"]
+__all__ = ["by_rows", "max_rows", "one_thread", "over_rows", "rows_only", "sum_rows"]
 
 T = TypeVar("T")
 _CHUNK = 1 << 15  # numbers of a vector that are worked on at a time: 64 KiB
 _LONG = 1 << 13  # rows from which splitting them pays
-_turn = threading.Lock()
-_mine = threading.local()
 
 
 @functools.cache
@@ -43,52 +41,85 @@ def _blas() -> Any:
 
 @functools.cache
 def _helpers(count: int) -> ThreadPoolExecutor:
-    """Threads that wait for work; a forked process has none of them and starts its own."""
+    """Threads that wait for work."""
     return ThreadPoolExecutor(count, thread_name_prefix="surefit")
 
 
+class _Limit:
+    """One thread for the matrix library, for as long as anybody asks for it.
+
+    Fits may run side by side: the first to come sets the limit, the last to leave takes it back.
+    """
+
+    def __init__(self) -> None:
+        self._limit: Any = None
+        self._given = 1
+        self.forget()
+
+    def forget(self) -> None:
+        """Nobody holds it."""
+        self._lock, self._holders = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._holders == 0:
+                self._given = self._count()
+                self._limit = _blas().limit(limits=1)
+            self._holders += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._limit.restore_original_limits()
+
+    @property
+    def allowed(self) -> int:
+        """How many threads the library was given, by whoever set that up."""
+        with self._lock:
+            return self._given if self._holders else self._count()
+
+    @staticmethod
+    def _count() -> int:
+        return int(min((library["num_threads"] for library in _blas().info()), default=1))
+
+
+one_thread = _Limit()
+_turn = threading.Lock()
+
+
+def _after_fork() -> None:
+    """A forked process has none of the threads, and nobody in it will give back a lock."""
+    global _turn
+    _helpers.cache_clear()
+    one_thread.forget()
+    _turn = threading.Lock()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_helpers.cache_clear)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
-@contextlib.contextmanager
-def rows_only(X: Any) -> Iterator[None]:
+def rows_only(X: Any) -> AbstractContextManager[None]:
     """While a long array is worked on, its rows are split, and the matrix library has one thread.
 
     Its threads, once used, wait for more work at full speed, in the way of those that work on the rows, and
     the products that are not split over rows are too small to be worth that.
     """
-    if not isinstance(X, np.ndarray) or X.shape[0] < max(_LONG, 20 * X.shape[1]):
-        yield
-        return
-    blas = _blas()
-    before = getattr(_mine, "threads", None)
-    _mine.threads = _allowed()
-    try:
-        with blas.limit(limits=1):
-            yield
-    finally:
-        _mine.threads = before
-
-
-def _allowed() -> int:
-    """How many threads the matrix library was given."""
-    threads: int | None = getattr(_mine, "threads", None)
-    if threads is not None:
-        return threads
-    return int(min((library["num_threads"] for library in _blas().info()), default=1))
+    long = isinstance(X, np.ndarray) and X.shape[0] >= max(_LONG, 20 * X.shape[1])
+    return one_thread if long else nullcontext()
 
 
 def over_rows(n: int, work: Callable[[int, int], T], least: int = 4096) -> list[T]:
     """``[work(first, last), ...]`` for consecutive stretches of ``least`` rows or more."""
     if n < 2 * least:
         return [work(0, n)]
-    count = max(1, min(_allowed(), n // least))
+    count = max(1, min(one_thread.allowed, n // least))
     if count == 1 or not _turn.acquire(blocking=False):
         return [work(0, n)]
     try:
         ends = [n * k // count for k in range(count + 1)]
-        with _blas().limit(limits=1):
+        with one_thread:
             others = _helpers(count - 1).map(work, ends[1:-1], ends[2:])
             try:
                 mine = work(0, ends[1])

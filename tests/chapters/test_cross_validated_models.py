@@ -34,7 +34,8 @@ from surefit.linear_model import (
     RidgeClassifierCV,
     RidgeCV,
 )
-from surefit.solvers.ridge_path import fold_paths, leave_one_out
+from surefit.solvers.leave_one_out import leave_one_out
+from surefit.solvers.ridge_path import fold_paths
 
 LOGISTIC = {"l1_ratios": (0,), "scoring": "neg_log_loss", "use_legacy_attributes": False}
 TIGHT = {"tol": 1e-10, "max_iter": 100_000}

@@ -115,7 +115,7 @@ def test_a_long_ill_conditioned_problem_goes_through_the_triangle(monkeypatch):
     X[:, 4] = X[:, 0] + 1e-7 * rng.standard_normal(4000)
     y = X @ np.arange(1.0, 6.0)
     plain = LinearRegression().fit(X, y)
-    monkeypatch.setattr(direct, "_DENSE_ENTRIES", 1000)
+    monkeypatch.setattr(direct, "DENSE_ENTRIES", 1000)
     tall = least_squares(as_design(X), y[:, None], np.ones(4000), fit_intercept=True)
     np.testing.assert_allclose(tall.coef[:, 0], plain.coef_, rtol=1e-6)
     X[:, 4] = X[:, 0]

@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from surefit import _threads
-from surefit._threads import by_rows, max_rows, over_rows, rows_only, sum_rows
+from surefit._threads import by_rows, max_rows, one_thread, over_rows, rows_only, sum_rows
 
 
 @pytest.mark.parametrize("n", [1, 7, 8192, 8193, 100_003])
@@ -62,6 +62,33 @@ def test_the_matrix_library_has_one_thread_while_rows_are_split_and_its_own_afte
         assert threads() == {2}
         with rows_only(np.zeros((300, 3_000))):  # wide: the products are large
             assert threads() == {2}
+
+
+def test_whoever_leaves_last_gives_the_threads_back():
+    """Two fits overlap; the first to leave must not take the limit from the other, nor the last keep it."""
+
+    def threads():
+        return {
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        }
+
+    with threadpool_limits(2, user_api="blas"):
+        inside, leave = threading.Event(), threading.Event()
+
+        def other():
+            with one_thread:
+                inside.set()
+                leave.wait()
+
+        with one_thread:
+            thread = threading.Thread(target=other)
+            thread.start()
+            inside.wait()
+        assert threads() == {1}
+        assert one_thread.allowed == 2
+        leave.set()
+        thread.join()
+        assert threads() == {2}
 
 
 def test_fits_side_by_side_do_not_split_again():

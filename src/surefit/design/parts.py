@@ -111,7 +111,7 @@ class ParquetPart(Part):
     """A Parquet file, read by polars."""
 
     def __init__(self, path: Path, apart: tuple[str, ...]) -> None:
-        import polars as pl
+        pl = _polars()
 
         self.path, self.name = path, str(path)
         try:
@@ -135,7 +135,7 @@ class ParquetPart(Part):
         _check_table(self.name, (self.rows, self.columns), self.dtype)
 
     def read(self, first: int, last: int, scratch: NDArray[np.uint8]) -> NDArray[Any]:
-        import polars as pl
+        pl = _polars()
 
         try:
             part = self.table.select(self.names).slice(first, last - first)
@@ -150,7 +150,7 @@ class ParquetPart(Part):
         return np.ascontiguousarray(frame.to_numpy())
 
     def column(self, name: str) -> NDArray[Any]:
-        import polars as pl
+        pl = _polars()
 
         try:
             return self.table.select(name).collect()[name].to_numpy()
@@ -163,3 +163,14 @@ def _check_table(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Non
         raise BlockError(f"{name} has shape {tuple(shape)}: rows and columns are needed.")
     if dtype.kind not in "fiub":
         raise BlockError(f"{name} holds {dtype}, not numbers: encode it first.")
+
+
+def _polars() -> Any:
+    try:
+        import polars
+    except ImportError as error:
+        raise ImportError(
+            "reading Parquet files needs polars: install surefit[parquet], or save the rows with numpy.save "
+            "and pass the .npy file."
+        ) from error
+    return polars

@@ -8,7 +8,8 @@ from .least_squares import LinearRegression
 from .logistic import LogisticRegression
 from .logistic_cv import LogisticRegressionCV
 from .multitask import MultiTaskElasticNet, MultiTaskLasso
-from .path_cv import ElasticNetCV, LassoCV, MultiTaskElasticNetCV, MultiTaskLassoCV
+from .multitask_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
+from .path_cv import ElasticNetCV, LassoCV
 from .perceptron import Perceptron
 from .quantile import QuantileRegressor
 from .ridge import Ridge, ridge_regression

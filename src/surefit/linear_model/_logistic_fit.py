@@ -24,7 +24,7 @@ __all__ = ["minimise", "take_rows", "with_constant"]
 
 Array = NDArray[np.float64]
 _TIGHT = 1e-8  # Newton's last step squares the error, so the fit goes this far when tol is looser
-_BEYOND = 0.01  # a digit further than tol, but no further than this:
+_BEYOND = 0.01  # two digits further than tol, but no further than this:
 _TIGHT_SAMPLED = 1e-6  # the same where each step gains a few digits only, and with an l1 term
 
 

@@ -4,8 +4,8 @@ r"""Lasso and elastic net that choose their penalty by cross-validation along th
 
 with alpha (and rho, ``l1_ratio``) from a grid: on the training rows of each fold the whole path is fitted,
 each alpha starting from the last, and scored by the mean squared error on the test rows. The alpha with the
-least error, averaged over the folds, is fitted to all rows. For several targets the penalty is that of
-:class:`MultiTaskElasticNet`.
+least error, averaged over the folds, is fitted to all rows. Several targets are in
+:mod:`surefit.linear_model.multitask_cv`.
 
 Certificate:
 
@@ -33,10 +33,9 @@ from sklearn.utils._param_validation import Interval
 
 from ._path_cv import PathCV
 from .coordinate_descent import ElasticNet, Lasso
-from .multitask import MultiTaskElasticNet, MultiTaskLasso
 from .paths import enet_path, lasso_path
 
-__all__ = ["ElasticNetCV", "LassoCV", "MultiTaskElasticNetCV", "MultiTaskLassoCV"]
+__all__ = ["ElasticNetCV", "LassoCV"]
 
 
 class ElasticNetCV(PathCV):
@@ -201,118 +200,3 @@ class LassoCV(PathCV):
 
     def _model(self) -> Lasso:
         return Lasso(**self._common(Lasso))
-
-
-class MultiTaskElasticNetCV(PathCV):
-    """Multi-task elastic net with built-in cross-validation, a drop-in for scikit-learn's.
-
-    Parameters and attributes are those of :class:`ElasticNetCV`, without ``precompute`` and ``positive``;
-    ``coef_`` has the shape (n_targets, n_features).
-
-    Examples
-    --------
-    >>> from surefit.linear_model import MultiTaskElasticNetCV
-    >>> X, Y = [[0, 0], [1, 1], [2, 2], [3, 3]], [[0, 0], [1, 1], [2, 2], [3, 3]]
-    >>> model = MultiTaskElasticNetCV(cv=3, alphas=10).fit(X, Y)
-    >>> model.coef_.round(2).tolist(), model.certificate_.ok
-    ([[0.53, 0.47], [0.53, 0.47]], True)
-    """
-
-    _multitask: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule
-        for name, rule in ElasticNetCV._parameter_constraints.items()
-        if name not in ("precompute", "positive")
-    }
-    path = staticmethod(enet_path)
-
-    def __init__(
-        self,
-        *,
-        l1_ratio: Any = 0.5,
-        eps: float = 1e-3,
-        alphas: Any = 100,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        cv: Any = None,
-        copy_X: bool = True,
-        verbose: Any = 0,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        certify: bool | str = True,
-    ) -> None:
-        self.l1_ratio = l1_ratio
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.cv = cv
-        self.copy_X = copy_X
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.selection = selection
-        self.certify = certify
-
-    def _model(self) -> MultiTaskElasticNet:
-        common = self._common(MultiTaskElasticNet)
-        return MultiTaskElasticNet(**{**common, "l1_ratio": self.l1_ratio_})
-
-
-class MultiTaskLassoCV(PathCV):
-    """Multi-task Lasso with built-in cross-validation, a drop-in for scikit-learn's.
-
-    Parameters and attributes are those of :class:`MultiTaskElasticNetCV`, without ``l1_ratio``.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_regression
-    >>> from surefit.linear_model import MultiTaskLassoCV
-    >>> X, Y = make_regression(n_targets=2, noise=4, random_state=0)
-    >>> model = MultiTaskLassoCV(cv=5, alphas=20).fit(X, Y)
-    >>> model.coef_.shape, model.certificate_.ok
-    ((2, 100), True)
-    """
-
-    _multitask: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule
-        for name, rule in PathCV._parameter_constraints.items()
-        if name not in ("precompute", "positive")
-    }
-    path = staticmethod(lasso_path)
-
-    def __init__(
-        self,
-        *,
-        eps: float = 1e-3,
-        alphas: Any = 100,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        copy_X: bool = True,
-        cv: Any = None,
-        verbose: Any = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        certify: bool | str = True,
-    ) -> None:
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.copy_X = copy_X
-        self.cv = cv
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.selection = selection
-        self.certify = certify
-
-    def _model(self) -> MultiTaskLasso:
-        return MultiTaskLasso(**self._common(MultiTaskLasso))

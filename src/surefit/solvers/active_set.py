@@ -25,8 +25,13 @@ Murray, Saunders & Wright, "A Schur-complement method for sparse quadratic progr
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from .._threads import one_thread
 
 __all__ = ["Face", "active_set", "descend"]
 
@@ -40,6 +45,7 @@ _SERIOUS = 0.3  # who violates by this share of the worst enters with it
 _DELETIONS = 0.02  # rotations, as a share of k^3, up to which a factor is updated, not rebuilt
 _STALLED = 4  # rounds in a row that gain nothing but rounding
 _LOWER = 0.3  # share of its level to which the penalty is lowered at a time
+_SMALL = 500  # columns up to which the matrix library gains nothing from a second thread
 _ROUGH = 1e-3  # of the objective at 0: the gap that is enough there
 
 
@@ -164,17 +170,17 @@ def descend(
     """:func:`active_set`, from far: the l1 penalty is lowered to its value in a few steps."""
     used, slack = 0, q - l2 * w
     level = _LOWER * float((slack if positive else np.abs(slack)).max(initial=0.0))
-    while level > l1 and used < budget:
-        used += active_set(
-            gram, w, q, level, l2, face,
-            positive=positive, target=_ROUGH * null, null=null, budget=budget - used,
-        )  # fmt: skip
-        level *= _LOWER
-    if used < budget:
-        used += active_set(
-            gram, w, q, l1, l2, face,
-            positive=positive, target=target, null=null, budget=budget - used,
-        )  # fmt: skip
+    options: dict[str, Any] = {"positive": positive, "null": null}
+    with one_thread if len(w) <= _SMALL else nullcontext():
+        while level > l1 and used < budget:
+            used += active_set(
+                gram, w, q, level, l2, face, target=_ROUGH * null, budget=budget - used, **options
+            )
+            level *= _LOWER
+        if used < budget:
+            used += active_set(
+                gram, w, q, l1, l2, face, target=target, budget=budget - used, **options
+            )
     return used
 
 

@@ -5,23 +5,21 @@ r"""Least squares and ridge by linear algebra.
 The fast way is the normal equations: the centred Gram matrix is accumulated over row blocks, scaled to unit
 diagonal, factorised (Cholesky), and unless it is well conditioned the solution is refined once with the true
 residual, which makes it as accurate as an orthogonal method as long as cond(X)^2 is below 1/eps. A condition
-estimate decides: beyond it, an orthogonal factorisation of the data matrix itself is used (QR with Bjorck's
-refinement in extended precision when the problem is small, an SVD when the rank is deficient, which gives the
-solution of minimum norm; row block after row block when it is long). A small problem is handed to it much
+estimate decides: beyond it, an orthogonal factorisation of the data matrix itself is used, which gives the
+solution of minimum norm too (:mod:`surefit.solvers.orthogonal`). A small problem is handed to it much
 earlier, for the digits it gains. Dense rows are centred before they are multiplied, so that large means
 cost no digits either. Where the data are float32 and well conditioned, the Gram matrix is formed in float32,
 at twice the speed, and the refinement, in float64, gives the digits back.
 
 References
 ----------
-Golub & Van Loan, Matrix Computations (2013), chapter 5; Bjorck, "Iterative refinement of linear least squares
-solutions" (1967); Higham, Accuracy and Stability of Numerical Algorithms (2002), chapter 20.
+Golub & Van Loan, Matrix Computations (2013), chapter 5; Higham, Accuracy and Stability of Numerical
+Algorithms (2002), chapter 20.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -30,8 +28,10 @@ from numpy.typing import NDArray
 
 from .._namespace import like, to_numpy
 from ..design import Dense, Design, Sparse, Torch
+from ._linear import DENSE_ENTRIES, LinearSolution, centred_product, means, weighted_centred
+from .orthogonal import by_orthogonal, by_triangle, triangle
 
-__all__ = ["LinearSolution", "least_squares", "ridge"]
+__all__ = ["least_squares", "ridge"]
 
 Array = NDArray[np.float64]
 _TRUST = 1e-9  # reciprocal condition of the scaled Gram matrix below which it is not trusted
@@ -43,18 +43,6 @@ _MIXED = 1 << 26  # the same above which float32 data are worth multiplying in f
 _TRUST_KERNEL = 1e-4  # the same for X X' + alpha I, as long as an SVD takes a few seconds at most,
 _SVD_WORK = 1 << 30  # that is, with n^2 p up to this
 _GRAM_COLUMNS = 5000  # most columns (or rows) for a dense Gram matrix of a sparse problem
-_DENSE_ENTRIES = 1 << 27  # a sparse matrix with fewer entries than this (1 GiB) may be made dense
-_EXTENDED = 1 << 22  # entries up to which refinement in extended precision is cheap
-
-
-class LinearSolution(NamedTuple):
-    """Coefficients (p, T), intercepts (T,), and what the factorisation learnt."""
-
-    coef: Array
-    intercept: Array
-    rank: int
-    singular: Array | None  # singular values of the centred, weighted matrix, where known
-    witness: Array | None  # u with coef = (X - mean)' u, when the rank is deficient
 
 
 def least_squares(X: Design, Y: Any, s: Any, *, fit_intercept: bool) -> LinearSolution:
@@ -73,11 +61,11 @@ def least_squares(X: Design, Y: Any, s: Any, *, fit_intercept: bool) -> LinearSo
         solved = _by_gram(X, Y, s, np.zeros(Y.shape[1]), fit_intercept)
         if solved is not None:
             return solved
-    if not X.centres_first and n * p > _DENSE_ENTRIES:
+    if not X.centres_first and n * p > DENSE_ENTRIES:
         return _by_lsmr(X, Y, s, np.zeros(Y.shape[1]), fit_intercept)
-    if p <= n and n * p > _DENSE_ENTRIES:
-        return _by_triangle(X, Y, s, fit_intercept)
-    return _by_orthogonal(X, to_numpy(Y), to_numpy(s), fit_intercept)
+    if p <= n and n * p > DENSE_ENTRIES:
+        return by_triangle(X, Y, s, fit_intercept)
+    return by_orthogonal(X, to_numpy(Y), to_numpy(s), fit_intercept)
 
 
 def ridge(X: Design, Y: Any, s: Any, alpha: Array, *, fit_intercept: bool) -> LinearSolution:
@@ -93,13 +81,13 @@ def ridge(X: Design, Y: Any, s: Any, alpha: Array, *, fit_intercept: bool) -> Li
         solved = _by_kernel(X, to_numpy(Y), to_numpy(s), alpha, fit_intercept)
         if solved is not None:
             return solved
-    if not X.centres_first and n * p > _DENSE_ENTRIES:
+    if not X.centres_first and n * p > DENSE_ENTRIES:
         return _by_lsmr(X, Y, s, alpha, fit_intercept)
-    mean, y_mean = _means(X, Y, s, fit_intercept)
-    if p <= n and n * p > _DENSE_ENTRIES:
-        A, B = _triangle(X, Y, s, mean, y_mean)
+    mean, y_mean = means(X, Y, s, fit_intercept)
+    if p <= n and n * p > DENSE_ENTRIES:
+        A, B = triangle(X, Y, s, mean, y_mean)
     else:
-        A, B = _weighted_centred(X, to_numpy(Y), to_numpy(s), mean, y_mean)
+        A, B = weighted_centred(X, to_numpy(Y), to_numpy(s), mean, y_mean)
     U, d, Vt = scipy.linalg.svd(A, full_matrices=False)
     shrink = d[:, None] / (d[:, None] ** 2 + alpha[None, :])
     if not alpha.all():  # targets without a penalty: minimum norm
@@ -111,36 +99,6 @@ def ridge(X: Design, Y: Any, s: Any, alpha: Array, *, fit_intercept: bool) -> Li
     curvature = np.where(alpha[None, :] > 0, d[:, None] ** 2 + alpha[None, :], np.inf)
     coef += Vt.T @ ((Vt @ slope) / curvature)
     return LinearSolution(coef, y_mean - mean @ coef, len(d), d, None)
-
-
-def _means(X: Design, Y: Any, s: Any, fit_intercept: bool) -> tuple[Array, Array]:
-    if not fit_intercept:
-        return np.zeros(X.shape[1]), np.zeros(Y.shape[1])
-    return X.mean(s), to_numpy(s @ Y) / float(s.sum())
-
-
-def _weighted_centred(
-    X: Design, Y: Array, s: Array, mean: Array, y_mean: Array
-) -> tuple[Array, Array]:
-    root = np.sqrt(s)[:, None]
-    A = X.home()
-    A -= mean
-    A *= root
-    return A, (Y - y_mean) * root
-
-
-def _triangle(X: Design, Y: Any, s: Any, mean: Array, y_mean: Array) -> tuple[Array, Array]:
-    """R and Q'B of the QR factorisation of the centred, weighted matrix, block after block."""
-    p = X.shape[1]
-    stacked: Any = np.zeros((0, p + Y.shape[1]))
-    for rows, block in X.blocks():
-        wide = np.hstack([to_numpy(block) - mean, to_numpy(Y[rows]) - y_mean])
-        wide *= np.sqrt(to_numpy(s[rows]))[:, None]
-        stacked = np.vstack([stacked, wide])
-        if len(stacked) >= 8 * stacked.shape[1]:
-            stacked = np.linalg.qr(stacked, mode="r")
-    R: Any = np.linalg.qr(stacked, mode="r")
-    return R[:p, :p], R[:p, p:]
 
 
 def _by_gram(X: Design, Y: Any, s: Any, alpha: Array, fit_intercept: bool) -> LinearSolution | None:
@@ -243,7 +201,7 @@ def _by_kernel(
 ) -> LinearSolution | None:
     """Fewer rows than columns: w = A'c with (A A' + alpha I) c = b, A the centred, weighted matrix."""
     root, weight = np.sqrt(s)[:, None], X.vector(np.sqrt(s))
-    mean, y_mean = _means(X, X.vector(Y), X.vector(s), fit_intercept)
+    mean, y_mean = means(X, X.vector(Y), X.vector(s), fit_intercept)
     kernel = _row_products(X, mean)
     if kernel is None or not np.isfinite(kernel).all():
         return None
@@ -267,7 +225,7 @@ def _by_kernel(
         b = B[:, targets]
         c = scipy.linalg.cho_solve((factor, True), b, check_finite=False)
         for _ in range(2):
-            fit = root * _centred_product(X, adjoint(c), mean)
+            fit = root * centred_product(X, adjoint(c), mean)
             c += scipy.linalg.cho_solve((factor, True), b - fit - a * c, check_finite=False)
         dual[:, targets] = c
     coef = adjoint(dual)
@@ -289,132 +247,9 @@ def _row_products(X: Design, mean: Array) -> Array | None:
     return rows @ rows.T
 
 
-def _centred_product(X: Design, w: Array, mean: Array) -> Array:
-    """(X - mean) w."""
-    if not X.centres_first:
-        return X.dot(w) - mean @ w
-    parts = []
-    for _, block in X.blocks():
-        parts.append(to_numpy((block - like(mean, block)) @ like(w, block)))
-    return np.concatenate(parts)
-
-
-def _by_triangle(X: Design, Y: Any, s: Any, fit_intercept: bool) -> LinearSolution:
-    """A long matrix: the triangle R of its QR factorisation, then what :func:`_by_orthogonal` does."""
-    mean, y_mean = _means(X, Y, s, fit_intercept)
-    if fit_intercept:  # a second pass leaves constant columns at zero
-        ones = s[:, None]
-        mean = mean + X.respond(None, lambda rows, _: ones[rows], mean)[:, 0] / float(s.sum())
-    R, B = _triangle(X, Y, s, mean, y_mean)
-    noise = 4e-16 * np.abs(mean) * math.sqrt(float(s.sum()))
-    coef, rank, singular, (_, d, V, scale) = _minimum_norm(R, B, noise, X.shape)
-    intercept, witness = y_mean - mean @ coef, None
-    if rank < X.shape[1]:  # coef = A'u with u = A v
-        v = (V @ ((V.T @ (coef / scale[:, None])) / d**2)) / scale[:, None]
-        witness = to_numpy(s)[:, None] * _centred_product(X, v, mean)
-    return LinearSolution(coef, intercept, rank, singular, witness)
-
-
-def _by_orthogonal(X: Design, Y: Array, s: Array, fit_intercept: bool) -> LinearSolution:
-    """SVD of the centred matrix with unit columns; QR with refinement when the rank is full."""
-    n, p = X.shape
-    mean, y_mean = _means(X, X.vector(Y), X.vector(s), fit_intercept)
-    A, B = _weighted_centred(X, Y, s, mean, y_mean)
-    root = np.sqrt(s)
-    if fit_intercept:  # a second pass leaves constant columns at zero
-        rest = root @ A / s.sum()
-        mean = mean + rest
-        A -= np.outer(root, rest)
-    noise = 4e-16 * np.abs(mean) * np.sqrt(s.sum())  # a centred constant column is rounding
-    coef, rank, singular, (U, d, V, scale) = _minimum_norm(A, B, noise, (n, p))
-    intercept = y_mean - mean @ coef
-    if rank < p:  # coef = A' u with u in the range of A
-        witness = root[:, None] * (U @ (V.T @ (coef / scale[:, None]) / d))
-        return LinearSolution(coef, intercept, rank, singular, witness)
-    refined = _refined_qr(X, Y, s, fit_intercept) if n * p <= _EXTENDED else None
-    coef, intercept = refined or (coef, intercept)
-    return LinearSolution(coef, intercept, rank, singular, None)
-
-
-def _minimum_norm(
-    A: Array, B: Array, noise: Array, shape: tuple[int, int]
-) -> tuple[Array, int, Array, tuple[Array, Array, Array, Array]]:
-    """The shortest minimiser of ||A w - B||, the rank, the singular values, and the factors used."""
-    n, p = shape
-    norms = np.sqrt(np.einsum("ij,ij->j", A, A))
-    A[:, norms <= noise] = 0.0
-    scale = np.ones(p)
-    if p <= n:  # unit columns tell bad scaling from bad conditioning
-        scale = np.where(norms > noise, norms, 1.0)
-        A /= scale
-    U, d, Vt = scipy.linalg.svd(A, full_matrices=False)
-    singular = scipy.linalg.svdvals(A * scale) if p <= n else d
-    rank = int((d > d[0] * max(n, p) * np.finfo(float).eps).sum())
-    U, d, V, rest = U[:, :rank], d[:rank, None], Vt[:rank].T, Vt[rank:].T
-    null, _ = np.linalg.qr(rest / scale[:, None]) if p <= n else (np.zeros((p, 0)), None)
-
-    def solve(R: Array) -> Array:
-        w = (V @ (U.T @ R / d)) / scale[:, None]
-        for _ in range(2):  # minimum norm in the original scaling: leave the null space
-            w = w - null @ (null.T @ w)
-        return w
-
-    coef = solve(B)
-    coef += solve(B - A @ (coef * scale[:, None]))
-    return coef, rank, singular, (U, d, V, scale)
-
-
-def _refined_qr(X: Design, Y: Array, s: Array, fit_intercept: bool) -> tuple[Array, Array] | None:
-    """QR of the uncentred matrix, refined with residuals in extended precision (Bjorck 1967).
-
-    Columns are scaled by powers of two, which is exact, so that the only rounding is that of the
-    factorisation; each round of refinement gains about -log10(eps cond) digits. None when the
-    matrix is singular in float64.
-    """
-    n, p = X.shape
-    A = np.ones((n, p + int(fit_intercept)))
-    A[:, :p] = X.home()
-    shift = np.zeros(p)
-    if fit_intercept:  # x - x_0 is exact where all x lie in [x_0 / 2, 2 x_0]: so go large means
-        near = np.abs(A[:, :p] - 1.25 * A[0, :p]) <= 0.75 * np.abs(A[0, :p])
-        shift = np.where(near.all(axis=0), A[0, :p], 0.0)
-        A[:, :p] -= shift
-    weighted = bool((s != s[0]).any())
-    if weighted:
-        root = np.sqrt(s)[:, None]
-        A, Y = A * root, Y * root
-    exponent = np.frexp(np.abs(A).max(axis=0))[1]
-    A = np.ldexp(A, -exponent)
-    if A.shape[1] > n:
-        return None
-    Q, R = scipy.linalg.qr(A, mode="economic")
-    if not (np.abs(np.diag(R)) > np.finfo(float).eps * np.linalg.norm(R, axis=0)).all():
-        return None
-    wide, target = A.astype(np.longdouble), Y.astype(np.longdouble)
-    w = np.zeros((A.shape[1], Y.shape[1]), dtype=np.longdouble)
-    r = np.zeros(Y.shape, dtype=np.longdouble)
-    size = np.inf
-    for _ in range(20):
-        f = (target - r - wide @ w).astype(np.float64)
-        g = (-(wide.T @ r)).astype(np.float64)
-        c = scipy.linalg.solve_triangular(R, g, trans="T")
-        d = Q.T @ f
-        step = scipy.linalg.solve_triangular(R, d - c)
-        before, size = size, float(np.abs(step).max(initial=0.0))
-        if not size < 0.5 * before:  # rounding reached, or no contraction
-            break
-        w += step
-        r += f - Q @ d + Q @ c
-    w = np.ldexp(w, -exponent[:, None])
-    intercept = np.zeros(Y.shape[1])
-    if fit_intercept:
-        intercept = w[p] - shift.astype(np.longdouble) @ w[:p]
-    return w[:p].astype(np.float64), intercept.astype(np.float64)
-
-
 def _by_lsmr(X: Design, Y: Array, s: Array, alpha: Array, fit_intercept: bool) -> LinearSolution:
     """A large sparse matrix: LSMR on the centred operator, from 0, hence of minimum norm."""
-    mean, y_mean = _means(X, Y, s, fit_intercept)
+    mean, y_mean = means(X, Y, s, fit_intercept)
     root = np.sqrt(s)
     operator = scipy.sparse.linalg.LinearOperator(
         X.shape,

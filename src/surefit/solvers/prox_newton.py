@@ -22,6 +22,7 @@ GLMs" (2020).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._namespace import is_torch, to_numpy
+from .._threads import one_thread
 from ..design import Design, as_design
 from ..iterate import Iterate
 from ..losses import Loss
@@ -47,6 +49,9 @@ _LOWER = 0.3  # share of the largest correlation down to which the penalty goes 
 _NEWTON = 10  # most Newton steps on one working set,
 _PART = 0.3  # which end when the violations on it are this share of the largest,
 _ROUGH = 0.5  # or this, while the penalty is still being lowered
+_SMALL = (
+    1_000_000  # stored entries up to which the matrix library gains nothing from a second thread
+)
 _EXACT = 1e-14  # of the model at 0: the gap to which the active-set method goes
 _ROUNDS = 10  # most rounds of sweeps and conjugate gradients for one Newton step
 _SWEEPS_WORTH = 1000  # k^3 per stored entry up to which factorising is cheaper than sweeping
@@ -80,9 +85,9 @@ def prox_newton(
         slack = -rows.tdot(theta) - l2 * w
         reach = np.abs(slack)
         largest = float(reach.max(initial=0.0))
-        yield Iterate(
-            (w, np.asarray(offset)), *problem.value_and_gap(w, z, theta, largest, l1), cost=used
-        )
+        with one_thread:
+            value, gap = problem.value_and_gap(w, z, theta, largest, l1)
+        yield Iterate((w, np.asarray(offset)), value, gap, cost=used)
         level = min(level, max(l1, _LOWER * largest))  # never up again, whatever the gap does
         violation = problem.violation(w, slack, level)
         worst = max(float(violation.max(initial=0.0)), problem.imbalance(theta))
@@ -92,7 +97,8 @@ def prox_newton(
         index, size = working_set(w, violation, size)
         part = _PART if level == l1 else _ROUGH
         columns = _Columns(rows.columns(index), problem)
-        v, offset, z, used = columns.newton(w[index], offset, z, level, part * worst)
+        with one_thread if columns.entries <= _SMALL else nullcontext():
+            v, offset, z, used = columns.newton(w[index], offset, z, level, part * worst)
         w = w.copy()
         w[index] = v
 
@@ -106,12 +112,13 @@ class _Rows:
         elif not is_torch(X) and not isinstance(X, Design):
             X = np.asarray(X, dtype=np.float64)
         self.X = as_design(X) if is_torch(X) else X
+        self.across: Any = None if isinstance(self.X, Design) else self.X.T
 
     def dot(self, w: Array) -> Array:
         return to_numpy(self.X.dot(w)) if isinstance(self.X, Design) else self.X @ w
 
     def tdot(self, r: Array) -> Array:
-        return self.X.tdot(self.X.vector(r)) if isinstance(self.X, Design) else self.X.T @ r
+        return self.X.tdot(self.X.vector(r)) if isinstance(self.X, Design) else self.across @ r
 
     def columns(self, index: NDArray[np.int64]) -> Any:
         return self.X.columns(index) if isinstance(self.X, Design) else self.X[:, index]
@@ -150,7 +157,7 @@ class _Columns:
     """The problem on gathered columns Z."""
 
     def __init__(self, Z: Any, problem: _Problem) -> None:
-        self.Z, self.problem = Z, problem
+        self.Z, self.across, self.problem = Z, Z.T, problem
         self.entries = Z.nnz if sp.issparse(Z) else Z.size
 
     def newton(
@@ -206,7 +213,7 @@ class _Columns:
 
     def _apart(self, v: Array, theta: Array, l1: float) -> float:
         """Distance of 0 to the subdifferential, in the largest of its coordinates."""
-        slack = -(self.Z.T @ theta) - self.problem.l2 * v
+        slack = -(self.across @ theta) - self.problem.l2 * v
         worst = float(self.problem.violation(v, slack, l1).max(initial=0.0))
         return max(worst, self.problem.imbalance(theta))
 

@@ -18,6 +18,9 @@ Friedman, Hastie & Tibshirani (2010), JSS 33; Tseng, "Convergence of a block coo
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -83,12 +86,17 @@ class _Columns:
         part.mean, part.norm2 = self.mean[places], self.norm2[places]
         return part
 
+    @cached_property
+    def across(self) -> Any:
+        """Z', made once: for a sparse Z that costs as much as a product with few entries."""
+        return self.Z.T
+
     def dot(self, v: Array) -> Array:
         product: Array = self.Z @ v
         return product - float(self.mean @ v) * self.data.root if self.implicit else product
 
     def tdot(self, r: Array) -> Array:
-        product: Array = self.Z.T @ r
+        product: Array = self.across @ r
         return product - float(self.data.root @ r) * self.mean if self.implicit else product
 
     def sweep(

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..logistic_cv import LogisticRegressionCV
 from ..multitask import MultiTaskElasticNet
-from ..path_cv import ElasticNetCV, LassoCV, MultiTaskElasticNetCV, MultiTaskLassoCV
+from ..multitask_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
+from ..path_cv import ElasticNetCV, LassoCV
 from ..ridge import Ridge
 from ..ridge_cv import RidgeCV
 from .core import Estimates, Sample, describe
