@@ -46,9 +46,10 @@ def _helpers(count: int) -> ThreadPoolExecutor:
 
 
 class _Limit:
-    """One thread for the matrix library, for as long as anybody asks for it.
+    """One thread for the matrix library, while the first to ask for it needs that.
 
-    Fits may run side by side: the first to come sets the limit, the last to leave takes it back.
+    Fits may run side by side. Only who set the limit takes it back, at its end: a limit that one thread sets
+    and another takes back can stay for good. Whoever comes in between finds it set.
     """
 
     def __init__(self) -> None:
@@ -58,26 +59,24 @@ class _Limit:
 
     def forget(self) -> None:
         """Nobody holds it."""
-        self._lock, self._holders = threading.Lock(), 0
+        self._lock, self._mine = threading.Lock(), threading.local()
 
     def __enter__(self) -> None:
-        with self._lock:
-            if self._holders == 0:
-                self._given = self._count()
-                self._limit = _blas().limit(limits=1)
-            self._holders += 1
+        holds: list[bool] = self._mine.__dict__.setdefault("holds", [])
+        holds.append(self._lock.acquire(blocking=False))
+        if holds[-1]:
+            self._given = self._count()
+            self._limit = _blas().limit(limits=1)
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
-                self._limit.restore_original_limits()
+        if self._mine.holds.pop():
+            self._limit.restore_original_limits()
+            self._lock.release()
 
     @property
     def allowed(self) -> int:
         """How many threads the library was given, by whoever set that up."""
-        with self._lock:
-            return self._given if self._holders else self._count()
+        return self._given if self._lock.locked() else self._count()
 
     @staticmethod
     def _count() -> int:
