@@ -303,3 +303,10 @@ def test_sparse_storage_does_not_matter(rows, estimator):
     for given in (unsorted, doubled, sp.csr_array(wide), sp.csc_matrix(wide)):
         np.testing.assert_allclose(estimator.fit(given, y).coef_, reference, rtol=1e-8, atol=1e-12)
         assert estimator.certificate_.ok
+
+
+def test_an_l1_penalty_with_three_classes_refuses_a_tensor(rows):
+    X, y = rows
+    codes = np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    with pytest.raises(TypeError, match=r"more than two classes.*l1_ratio=0"):
+        LogisticRegression(l1_ratio=1.0).fit(torch.tensor(X), torch.tensor(codes))

@@ -63,8 +63,15 @@ CLASSIFIERS = {
     ),
     "Perceptron": lm.Perceptron(shuffle=False),
 }
+SPARSE_CLASSIFIERS = {
+    "LogisticRegression, l1": lm.LogisticRegression(C=0.3, l1_ratio=1.0, tol=1e-10),
+    "LogisticRegression, elastic net": lm.LogisticRegression(
+        C=0.3, l1_ratio=0.5, tol=1e-10, fit_intercept=False
+    ),
+}
 CASES = [(name, model, None) for name, model in REGRESSORS.items()]
 CASES += [(f"{name}, {k} classes", model, k) for name, model in CLASSIFIERS.items() for k in (2, 3)]
+CASES += [(f"{name}, 2 classes", model, 2) for name, model in SPARSE_CLASSIFIERS.items()]
 
 
 def _inputs(X, folder):

@@ -69,8 +69,10 @@ def minimise(
     def gap(x: tuple[Array, Array]) -> float:
         return duality_gap(design, y, x[0], x[1], loss, penalty, weights=s, fit_intercept=free).gap
 
-    return run(  # until the gap passes; with a smooth problem, the solver's own estimate of it
-        steps, gap if l1 > 0 else None,
+    # until the gap passes; the solver's own gap, where that is one: it leaves out what a free intercept asks
+    own = l1 == 0 or (w.ndim == 1 and not free)
+    return run(
+        steps, None if own else gap,
         tol=min(tol, tight) * null, max_iter=max(max_iter, 1),
         callback=None if tasks is None else lambda *_: tasks.stop,
         verbose=verbose, name=name,

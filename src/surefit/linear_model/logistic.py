@@ -48,7 +48,7 @@ from ..base import ANYWHERE, Certified
 from ..certificate import Claim, Kind
 from ..design import RowBlocks, as_design
 from ..duality import duality_gap, gap_claim, null_value
-from ..inputs import as_vector
+from ..inputs import as_vector, is_native
 from ..iterate import Fit
 from ..losses import Logistic, Loss, Softmax
 from ..penalties import ElasticNet as ElasticNetPenalty
@@ -196,6 +196,11 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
         warn_of_deprecated(self)
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         self.classes_ = self._checked_classes(y, sample_weight)
+        if len(self.classes_) > 2 and self._has_l1() and is_native(X):
+            raise TypeError(
+                "LogisticRegression with an l1 part and more than two classes takes arrays and sparse "
+                "matrices: pass X.cpu().numpy(), set l1_ratio=0, or fit one model for each class."
+            )
         loss, codes, s = self._problem(y, sample_weight)
         kept, rows = s > 0, X
         if not kept.all() and not isinstance(X, RowBlocks):
@@ -247,6 +252,10 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
         if self.penalty is None or math.isinf(self.C):
             return NoPenalty()
         return ElasticNetPenalty(1.0, float(ratio))
+
+    def _has_l1(self) -> bool:
+        penalty = self._penalty()
+        return isinstance(penalty, ElasticNetPenalty) and penalty.l1 > 0
 
     def _problem(self, y: Any, sample_weight: Array | None) -> tuple[Loss, Array, Array]:
         """The loss, the labels in its coding, and the weight of each sample's loss."""
@@ -371,9 +380,6 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
         return hasattr(self, "coef_")
 
     def _accepts(self) -> frozenset[str]:
-        smooth = isinstance(self._penalty(), NoPenalty) or not self._penalty().l1  # type: ignore[attr-defined]
-        if not smooth:  # coordinate descent walks over columns
-            return Certified._accepts(self)
         return ANYWHERE - ({"blocks"} if self._intercept_scaling() is not None else set())
 
     def __sklearn_tags__(self) -> Any:

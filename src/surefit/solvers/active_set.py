@@ -25,6 +25,7 @@ Murray, Saunders & Wright, "A Schur-complement method for sparse quadratic progr
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from typing import Any
 
@@ -216,7 +217,8 @@ def active_set(
     from .._jit.active_set import subtract_rows
 
     usable = gram.diagonal()[: len(w)] > 0.0
-    floor = 4e-16 * float(np.sqrt(2.0 * null * gram.diagonal()[: len(w)].max(initial=0.0)))
+    largest = float(gram.diagonal()[: len(w)].max(initial=0.0))
+    floor = 4e-16 * math.sqrt(2.0 * null) * math.sqrt(largest)
     free = l1 == 0.0 and not positive
     if not face.matches(w, l2):
         members = np.flatnonzero(w)

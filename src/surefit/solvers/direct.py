@@ -38,6 +38,7 @@ _TRUST = 1e-9  # reciprocal condition of the scaled Gram matrix below which it i
 _SURE = 1e-2  # the same above which refinement would change nothing but the last digits
 _TRUST_SMALL = 1e-3  # the same where the orthogonal way takes about a millisecond,
 _SMALL = 1 << 19  # that is, with n p^2 up to this
+_CANCELS = 1e-2  # the intercept over the mean of y, below which that goes for it too
 _FAINT = 1e-28  # mean square of a column below which float32 products would underflow
 _MIXED = 1 << 26  # the same above which float32 data are worth multiplying in float32
 _TRUST_KERNEL = 1e-4  # the same for X X' + alpha I, as long as an SVD takes a few seconds at most,
@@ -127,6 +128,7 @@ def _from_moments(
     if single and (diagonal < _FAINT * X.shape[0]).any():
         return None
     coef, drift = np.empty_like(rhs), np.zeros_like(y_mean)
+    large = X.shape[0] * X.shape[1] ** 2 > _SMALL
     for a in np.unique(alpha):
         scale = np.sqrt(diagonal + a)
         if not (scale > 0).all():
@@ -137,7 +139,6 @@ def _from_moments(
         if info != 0:
             return None
         rcond, _ = scipy.linalg.lapack.dpocon(factor, np.abs(shifted).sum(axis=0).max(), uplo="L")
-        large = X.shape[0] * X.shape[1] ** 2 > _SMALL
         if rcond < (_SURE if single else _TRUST if large or alpha.any() else _TRUST_SMALL):
             return None
         targets = np.flatnonzero(alpha == a)
@@ -157,7 +158,11 @@ def _from_moments(
     singular = None
     if not alpha.any():
         singular = np.sqrt(np.maximum(scipy.linalg.eigvalsh(gram, check_finite=False)[::-1], 0.0))
-    return LinearSolution(coef, y_mean - mean @ coef + drift, X.shape[1], singular, None)
+    intercept = y_mean - mean @ coef + drift
+    cancels = np.abs(intercept) < _CANCELS * np.abs(y_mean)
+    if not large and not alpha.any() and cancels.any():  # it shows the rounding of coef
+        return None
+    return LinearSolution(coef, intercept, X.shape[1], singular, None)
 
 
 def _by_row(X: Design) -> bool:

@@ -78,8 +78,8 @@ def prox_newton(
     y, s = to_numpy(y), to_numpy(s)
     problem = _Problem(y, s, loss, l2, fit_intercept)
     w, offset, z = w.copy(), float(b), rows.dot(w) + float(b)
-    size, used, last = max(_START, 2 * int(np.count_nonzero(w))), 0, np.inf
-    level = np.inf
+    size, used = max(_START, 2 * int(np.count_nonzero(w))), 0
+    level, stuck = np.inf, False
     while True:
         theta = s * loss.grad(z, y)
         slack = -rows.tdot(theta) - l2 * w
@@ -88,17 +88,20 @@ def prox_newton(
         with one_thread:
             value, gap = problem.value_and_gap(w, z, theta, largest, l1)
         yield Iterate((w, np.asarray(offset)), value, gap, cost=used)
-        level = min(level, max(l1, _LOWER * largest))  # never up again, whatever the gap does
+        if stuck and level == l1:
+            return
+        # never up again, whatever the gap does; and at once where rounding ends the steps
+        level = l1 if stuck else min(level, max(l1, _LOWER * largest))
         violation = problem.violation(w, slack, level)
         worst = max(float(violation.max(initial=0.0)), problem.imbalance(theta))
-        if worst == 0.0 or (level == l1 and worst >= last and used == 0):
+        if worst == 0.0:
             return
-        last = worst if level == l1 else np.inf
         index, size = working_set(w, violation, size)
         part = _PART if level == l1 else _ROUGH
         columns = _Columns(rows.columns(index), problem)
         with one_thread if columns.entries <= _SMALL else nullcontext():
             v, offset, z, used = columns.newton(w[index], offset, z, level, part * worst)
+        stuck = used == 0
         w = w.copy()
         w[index] = v
 
