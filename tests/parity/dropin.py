@@ -40,6 +40,7 @@ MODULES = (
     "test_logistic",
     "test_perceptron",
     "test_sgd",
+    "test_huber",
     "test_quantile",
     "test_common",
 )
