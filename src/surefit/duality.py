@@ -10,18 +10,10 @@ every dual point theta gives a lower bound on P over *all* (w, b):
 
 the equality being there when b is free (unpenalised). P(w, b) - D(theta) therefore bounds how far (w, b) is
 from the global minimum, whoever proposed it. The dual candidate is theta_i = l'(z_i, y_i) at the model's own
-predictions, or a witness that the fit hands over; it is repaired to exact feasibility here, so that a bad
-candidate can only weaken the bound:
-
-* free intercept: b is solved for anew in one dimension, then the remaining imbalance (rounding) is
-  removed inside the domain of l* by :meth:`Loss.balance`;
-* norm constraint X'(s theta) in the dual ball: scaling by :meth:`Penalty.feasible_scale`;
-* no penalty, X'(s theta) = 0: one Newton correction in the span of the columns, feasible once no
-  prediction moves beyond the domain of l*; otherwise only the least value that the losses can take
-  bounds the objective from below, and the gap is undecided unless that suffices;
-* a pinball loss has no curvature: there the coordinates strictly inside the box of l* take up what is missing
-  in these equations, since moving the rows on the fit costs nothing; where they are too few, all move, and
-  scaling towards 0 brings the point back into the box.
+predictions, or a witness that the fit hands over; :mod:`surefit._dual_points` repairs it to exact
+feasibility, so that a bad candidate can only weaken the bound. The norm constraint, X'(s theta) in the dual
+ball, is met by scaling (:meth:`Penalty.feasible_scale`). Where no repair is feasible, only the least value
+that the losses can take bounds the objective from below, and the gap is undecided unless that suffices.
 
 ``Gap.floor`` estimates what rounding alone can do to the difference; a gap is never below ``-floor``.
 This module imports no solver (an import contract keeps it so).
@@ -45,17 +37,16 @@ Examples
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._namespace import array_namespace, clip, scale_rows, to_numpy, where
+from ._dual_points import adjoint, candidates, is_balanced, is_rounding, repair, within_l1
+from ._namespace import array_namespace, to_numpy, where
 from ._threads import by_rows, sum_rows
 from .certificate import Claim, Kind
 from .design import Design, as_design
@@ -67,7 +58,6 @@ __all__ = ["Gap", "best_offset", "duality_gap", "gap_claim", "null_value"]
 
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
-_COLUMNS = 3000  # a repair forms a matrix of this size at most
 
 
 @dataclass(frozen=True)
@@ -146,21 +136,21 @@ def duality_gap(
         rounded = abs(y - z) <= 8.0 * _EPS * (abs(y) + abs(z) + terms)
         stored += float(s @ where(rounded, pointwise, 0.0))
     best = replace(_trivial(primal, loss, z, y, s), floor=stored)
-    for candidate in _candidates(loss, z, y, s, free, witness):
-        theta = _repair(candidate, design, mean, y, z, s, loss, norms, free, unpenalised)
-        if free and not _is_balanced(theta, s):
+    for candidate in candidates(loss, z, y, s, free, witness):
+        theta = repair(candidate, design, mean, y, z, s, loss, norms, free, unpenalised)
+        if free and not is_balanced(theta, s):
             continue
-        v = _adjoint(theta, design, mean, s, free, intercept_scaling)
+        v = adjoint(theta, design, mean, s, free, intercept_scaling)
         leak = np.abs(v) if unpenalised else np.zeros_like(v)
         if _is_kinked_lasso(loss, penalty) and intercept_scaling is None:
-            theta, v, leak = _within_l1(theta, v, design, mean, s, loss, penalty.l1, free)  # type: ignore
+            theta, v, leak = within_l1(theta, v, design, mean, s, loss, penalty.l1, free)  # type: ignore
         if _largest(theta) <= 1e-10 * _largest(candidate):  # the repair leads to 0
             best = replace(best, trivial=False)
         for t in _scales(penalty, v, params):
             conjugates = by_rows(functools.partial(_conjugates, loss, t), theta, y, s)
             dual_penalty = 0.0 if unpenalised else penalty.conjugate(t * v)
             dual = -float(s @ conjugates) - dual_penalty
-            if not math.isfinite(dual) or (unpenalised and not _is_rounding(v, theta, norms, s)):
+            if not math.isfinite(dual) or (unpenalised and not is_rounding(v, theta, norms, s)):
                 continue
             if dual <= best.dual:  # feasible, and no better than what was known
                 best = replace(best, trivial=False)
@@ -285,137 +275,9 @@ def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: floa
     )
 
 
-def _candidates(
-    loss: Loss, z: Array, y: Array, s: Array, free: bool, witness: Array | None
-) -> Iterator[Array]:
-    if witness is not None:
-        with contextlib.suppress(TypeError, ValueError):  # not numbers: no witness
-            given = np.asarray(to_numpy(witness), dtype=np.float64)
-            if given.shape == tuple(z.shape) and bool((np.abs(given) < 1e100).all()):
-                yield array_namespace(z).asarray(given, device=z.device)
-    offset = best_offset(loss, z, y, s) if free else 0.0
-    yield by_rows(lambda z, y: loss.grad(z + offset, y), z, y)
-
-
-def _repair(
-    theta: Array,
-    design: Design,
-    mean: Array,
-    y: Array,
-    z: Array,
-    s: Array,
-    loss: Loss,
-    norms: Array,
-    free: bool,
-    unpenalised: bool,
-) -> Array:
-    """A dual point near ``theta`` that meets the equality constraints."""
-    if isinstance(loss, (Absolute, Quantile)):
-        theta = clip(theta, -loss.up, loss.down)
-        theta = _balanced_inside(theta, s, loss) if free else theta
-    if free:
-        theta = loss.balance(theta, y, s)
-    if unpenalised and isinstance(loss, (Absolute, Quantile)):
-        return _project(theta, design, mean, s, loss, norms, free)
-    if unpenalised:
-        for _ in range(2):  # the second pass removes the rounding of the first
-            h = loss.hess(z, y)
-            theta = theta - _newton_correction(theta, design, mean, h, s, loss, free)
-    return theta
-
-
-def _room(theta: Array, loss: Absolute | Quantile) -> Array:
-    """How far each coordinate of a dual point may move and stay in the box of l*."""
-    return clip(
-        where(theta > 0.5 * (loss.down - loss.up), loss.down - theta, theta + loss.up), 0.0, None
-    )
-
-
-def _balanced_inside(theta: Array, s: Array, loss: Absolute | Quantile) -> Array:
-    """sum_i s_i theta_i = 0 by moving the coordinates inside the box, if their room is enough for it."""
-    room = _room(theta, loss)
-    total, most = float(s @ theta), float(s @ room)
-    return theta - total / most * room if abs(total) < most else theta
-
-
-def _project(
-    theta: Array,
-    design: Design,
-    mean: Array,
-    s: Array,
-    loss: Absolute | Quantile,
-    norms: Array,
-    free: bool,
-) -> Array:
-    """X'(s theta) = 0 by moving the coordinates inside the box, or else all of them; then into the box."""
-    for inside in (True, True, False, False):  # each second pass removes the rounding of the first
-        v = _adjoint(theta, design, mean, s, free, None)
-        if _is_rounding(v, theta, norms, s):
-            break
-        h = _room(theta, loss) if inside else 0.0 * theta + 1.0
-        change = _newton_correction(theta, design, mean, h, s, loss, free)
-        if not inside or bool((abs(change) <= 1.001 * h + 1e-9).all()):  # else they are too few
-            theta = theta - change
-    return _shrunk(theta, s, loss)
-
-
-def _shrunk(theta: Array, s: Array, loss: Absolute | Quantile) -> Array:
-    """A dual point scaled towards 0 until it is in the box."""
-    ends = where(theta > 0, theta / loss.down, -theta / loss.up)
-    return theta / max(1.0, float(where(s > 0, ends, 0.0).max()))
-
-
-def _within_l1(
-    theta: Array,
-    v: Array,
-    design: Design,
-    mean: Array,
-    s: Array,
-    loss: Absolute | Quantile,
-    l1: float,
-    free: bool,
-) -> tuple[Array, Array, Array]:
-    """|X'(s theta)| <= l1 for a point that nearly has it: theta, v = -X'(s theta) and what rounding leaks.
-
-    Next to a tiny l1 a small violation is not small, and scaling it away would be ruinous: the coordinates
-    inside the box take it up. The columns at the bound are kept there, as long as they can be told apart.
-    """
-    norms = design.column_norms(s) if bool((np.abs(v) > l1).any()) else np.zeros_like(v)
-    columns, before = np.flatnonzero(np.abs(v) >= 0.9 * l1), math.inf
-    for _ in range(6):
-        over = v - np.clip(v, -l1, l1)
-        if not over.any():
-            break
-        if _is_rounding(over, theta, norms, s, 1e-13):
-            return theta, v - over, np.abs(over)
-        if not _is_rounding(over, theta, norms, s, 1e-3) or len(v) > _COLUMNS:
-            break
-        before, most = float(np.abs(over).max()), before
-        if before > 0.1 * most:
-            columns = np.flatnonzero(over)
-        h = _room(theta, loss)
-        change = _span_correction(over, columns, design, h, s, free)
-        if bool((abs(change) > h).any()):
-            break
-        theta = theta + change
-        v = _adjoint(theta, design, mean, s, free, None)
-    return theta, v, np.zeros_like(v)
-
-
 def _conjugates(loss: Loss, t: float, theta: Array, y: Array, s: Array) -> Array:
     """The conjugate of each sample's loss at t theta; a sample without weight has no part in it."""
     return where(s > 0, loss.conjugate(theta if t == 1.0 else t * theta, y), 0.0)
-
-
-def _is_balanced(theta: Array, s: Array) -> bool:
-    """Whether sum_i s_i theta_i = 0 up to rounding."""
-
-    def sums(theta: Array, s: Array) -> Array:
-        flat = theta.reshape(len(s), -1)
-        return np.vstack([to_numpy(s @ flat), to_numpy(s @ abs(flat))])
-
-    total, size = sum_rows(sums, theta, s)
-    return not bool((np.abs(total) > 1e-11 * size).any())
 
 
 def _largest(theta: Array) -> float:
@@ -442,84 +304,3 @@ def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
 
 def _is_kinked_lasso(loss: Loss, penalty: Penalty) -> bool:
     return isinstance(loss, (Absolute, Quantile)) and type(penalty) is L1 and not penalty.positive
-
-
-def _is_rounding(v: Array, theta: Array, norms: Array, s: Array, share: float = 1e-11) -> bool:
-    """Whether X'(s theta) vanishes as far as rounding lets it: |v_j| <= share ||x_j|| ||theta||."""
-    size = math.sqrt(float(s @ (theta**2).reshape(len(s), -1).sum(axis=1)))
-    limit = share * size * norms
-    return bool((np.abs(v).reshape(len(limit), -1).max(axis=1) <= limit).all())
-
-
-def _adjoint(
-    theta: Array, design: Design, mean: Array, s: Array, free: bool, intercept_scaling: float | None
-) -> Array:
-    """v = -X'(s theta)."""
-    st = by_rows(scale_rows, s, theta)
-    v = -design.tdot(st)
-    total = to_numpy(sum_rows(lambda part: part.sum(axis=0), st))
-    if free:  # columns may be centred at will; here it removes what rounding left in sum(s theta)
-        v = v + np.multiply.outer(mean, total)
-    if intercept_scaling is not None:
-        last = -intercept_scaling * total
-        v = np.concatenate([v, np.atleast_1d(last)[None] if v.ndim == 2 else np.atleast_1d(last)])
-    return v
-
-
-def _newton_correction(
-    theta: Array, design: Design, mean: Array, h: Array, s: Array, loss: Loss, free: bool
-) -> Array:
-    """The change h (X d) of theta, d a Newton step for the curvature h, after which X'(s theta) = 0."""
-    st = scale_rows(s, theta)
-    if isinstance(loss, Softmax):
-        return _newton_correction_softmax(st, design, h, s, free)
-    rhs = design.tdot(st) - (mean * float(st.sum()) if free else 0.0)
-    return _span_correction(rhs, np.arange(len(rhs)), design, h, s, free)
-
-
-def _span_correction(
-    rhs: Array, columns: NDArray[np.intp], design: Design, h: Array, s: Array, free: bool
-) -> Array:
-    """delta = h (X d), d on these columns only, with X'(s delta) = rhs there (and sum s delta = 0)."""
-    sh, d = s * h, np.zeros(design.shape[1])
-    center = design.mean(sh) if free and sh.sum() > 0 else np.zeros_like(d)
-    gram = design.gram(sh, center if free else None)[np.ix_(columns, columns)]
-    noise = _EPS * (8.0 + math.sqrt(len(s))) * np.abs(center) * math.sqrt(float(sh.sum()))
-    d[columns] = _equilibrated(gram, rhs[columns], noise[columns])
-    return h * (design.dot(d) - float(center @ d))
-
-
-def _equilibrated(matrix: Array, rhs: Array, noise: float | Array = 0.0) -> Array:
-    """Minimum-norm solution after scaling to a unit diagonal: a small column is not a zero column.
-
-    A column of length up to ``noise`` is one: a constant, centred.
-    """
-    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    constant = scale <= noise
-    matrix = np.where(constant | constant[:, None], 0.0, matrix)
-    scale[constant] = 1.0
-    unit = matrix / scale / scale[:, None]
-    solution = np.asarray(np.linalg.lstsq(unit, rhs / scale, rcond=1e-14)[0], dtype=np.float64)
-    return solution / scale
-
-
-def _newton_correction_softmax(st: Array, design: Design, p: Array, s: Array, free: bool) -> Array:
-    columns, classes = design.shape[1] + int(free), p.shape[1]
-    rhs = design.tdot(st)
-    if free:
-        rhs = np.vstack([rhs, to_numpy(st.sum(axis=0))])
-    hessian = np.zeros((classes, columns, classes, columns))
-    for k in range(classes):
-        for m in range(k, classes):
-            weight = s * (p[:, k] * (1.0 - p[:, k]) if k == m else p[:, k] * p[:, m])
-            block = np.zeros((columns, columns))
-            block[: design.shape[1], : design.shape[1]] = design.gram(weight)
-            if free:
-                block[-1, :-1] = block[:-1, -1] = design.tdot(weight)
-                block[-1, -1] = float(weight.sum())
-            hessian[k, :, m, :] = hessian[m, :, k, :] = block if k == m else -block
-    size = classes * columns
-    solution = _equilibrated(hessian.reshape(size, size), rhs.T.ravel())
-    d = solution.astype(np.float64).reshape(classes, columns).T
-    moved = design.dot(d[: design.shape[1]]) + (design.vector(d[-1]) if free else 0.0)
-    return p * (moved - (p * moved).sum(axis=1, keepdims=True))
