@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ._namespace import array_namespace, clip, scale_rows, to_numpy, where
 from ._threads import by_rows, sum_rows
-from .design import Design
+from .design import Design, RowBlocks
 from .losses import Absolute, Loss, Quantile, Softmax
 from .offsets import best_offset
 
@@ -175,9 +175,11 @@ def adjoint(
     theta: Array, design: Design, mean: Array, s: Array, free: bool, intercept_scaling: float | None
 ) -> Array:
     """v = -X'(s theta)."""
-    st = by_rows(scale_rows, s, theta)
-    v = -design.tdot(st)
-    total = to_numpy(sum_rows(lambda part: part.sum(axis=0), st))
+    if isinstance(design, RowBlocks):  # vectors over samples are what takes memory there
+        v = -design.respond(None, lambda rows, _: scale_rows(s[rows], theta[rows]))
+    else:
+        v = -design.tdot(by_rows(scale_rows, s, theta))
+    total = to_numpy(sum_rows(lambda s, part: scale_rows(s, part).sum(axis=0), s, theta))
     if free:  # columns may be centred at will; here it removes what rounding left in sum(s theta)
         v = v + np.multiply.outer(mean, total)
     if intercept_scaling is not None:

@@ -129,22 +129,24 @@ def duality_gap(
     norms = design.column_norms(s) if unpenalised else np.zeros(0)
     stored = _storage_floor(coef, b, params, design, s, loss, penalty, intercept_scaling)
     if isinstance(loss, Squared):  # errors y - z below the rounding of y and z are none
-        stored += 64.0 * _EPS**2 * float(s @ (abs(y) + abs(z)) ** 2)
+        squares = sum_rows(lambda s, y, z: s @ (abs(y) + abs(z)) ** 2, s, y, z)
+        stored += 64.0 * _EPS**2 * float(squares)
     if isinstance(loss, (Absolute, Quantile)):
         sizes = norms / math.sqrt(float(s.sum())) if unpenalised else np.abs(mean)
         terms = float(sizes @ np.abs(w)) + abs(float(b))  # those that z is the sum of
         rounded = abs(y - z) <= 8.0 * _EPS * (abs(y) + abs(z) + terms)
         stored += float(s @ where(rounded, pointwise, 0.0))
     best = replace(_trivial(primal, loss, z, y, s), floor=stored)
-    for candidate in candidates(loss, z, y, s, free, witness):
-        theta = repair(candidate, design, mean, y, z, s, loss, norms, free, unpenalised)
+    for theta in candidates(loss, z, y, s, free, witness):
+        size = _largest(theta)
+        theta = repair(theta, design, mean, y, z, s, loss, norms, free, unpenalised)
         if free and not is_balanced(theta, s):
             continue
         v = adjoint(theta, design, mean, s, free, intercept_scaling)
         leak = np.abs(v) if unpenalised else np.zeros_like(v)
         if _is_kinked_lasso(loss, penalty) and intercept_scaling is None:
             theta, v, leak = within_l1(theta, v, design, mean, s, loss, penalty.l1, free)  # type: ignore
-        if _largest(theta) <= 1e-10 * _largest(candidate):  # the repair leads to 0
+        if _largest(theta) <= 1e-10 * size:  # the repair leads to 0
             best = replace(best, trivial=False)
         for t in _scales(penalty, v, params):
             conjugates = by_rows(functools.partial(_conjugates, loss, t), theta, y, s)

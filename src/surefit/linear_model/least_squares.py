@@ -152,6 +152,7 @@ class LinearRegression(LinearRegressor):
             self.row_witness_ = np.zeros((X.shape[0], Y.shape[1]))
             kept = slice(None) if rows is X else to_numpy(sample_weight) > 0
             self.row_witness_[kept] = solution.witness
+        del rows, Y, s, solution  # the certificate makes its own
         with rows_only(X):
             return self._seal(X, y, sample_weight, "the factorisation finished")
 

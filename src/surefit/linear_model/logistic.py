@@ -213,6 +213,7 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
         check_solution(*fit.x)
         self.__dict__.update(self._public(fit.x, X))
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
+        del rows, codes, s, kept  # the certificate makes its own
         with rows_only(X):
             self._seal(X, y, sample_weight, fit.stop.value)
         if tasks is not None:

@@ -48,7 +48,8 @@ _START = 100  # columns to start with
 _LOWER = 0.3  # share of the largest correlation down to which the penalty goes at once
 _NEWTON = 10  # most Newton steps on one working set,
 _PART = 0.3  # which end when the violations on it are this share of the largest,
-_ROUGH = 0.5  # or this, while the penalty is still being lowered
+_ROUGH = 0.5  # or this, while the penalty is still being lowered,
+_ALL = 1e-3  # or this, where the working set is all there is and a look shows nothing new
 _SMALL = (
     1_000_000  # stored entries up to which the matrix library gains nothing from a second thread
 )
@@ -79,7 +80,7 @@ def prox_newton(
     problem = _Problem(y, s, loss, l2, fit_intercept)
     w, offset, z = w.copy(), float(b), rows.dot(w) + float(b)
     size, used = max(_START, 2 * int(np.count_nonzero(w))), 0
-    level, stuck = np.inf, False
+    level, stuck = l1 if len(w) <= _START else np.inf, False
     while True:
         theta = s * loss.grad(z, y)
         slack = -rows.tdot(theta) - l2 * w
@@ -97,7 +98,7 @@ def prox_newton(
         if worst == 0.0:
             return
         index, size = working_set(w, violation, size)
-        part = _PART if level == l1 else _ROUGH
+        part = _ROUGH if level > l1 else _PART if len(index) < len(w) else _ALL
         columns = _Columns(rows.columns(index), problem)
         with one_thread if columns.entries <= _SMALL else nullcontext():
             v, offset, z, used = columns.newton(w[index], offset, z, level, part * worst)
@@ -124,7 +125,9 @@ class _Rows:
         return self.X.tdot(self.X.vector(r)) if isinstance(self.X, Design) else self.across @ r
 
     def columns(self, index: NDArray[np.int64]) -> Any:
-        return self.X.columns(index) if isinstance(self.X, Design) else self.X[:, index]
+        if isinstance(self.X, Design):
+            return self.X.columns(index)
+        return self.X if len(index) == self.X.shape[1] else self.X[:, index]
 
 
 @dataclass
