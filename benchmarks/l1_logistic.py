@@ -21,11 +21,15 @@ of unit length); the 1 500 rows of the real rcv1 where the folder of public data
 by `max_iter`, since its `tol` is not a gap.
 """
 WHY = {
-    "scikit-learn liblinear": """its sweeps update the Newton model in place, a few passes over the stored entries in
-    all, where columns hardly overlap; it has no certificate and stops at the gap asked for, ours one Newton step
-    beyond. On correlated columns the order is reversed (see the paths).""",
-    "celer": """1 500 rows: the arithmetic takes a few milliseconds, the rest is the interpreter between small steps,
-    checks, certificate and fingerprint.""",
+    "scikit-learn liblinear": """
+        its sweeps update the Newton model in place, a few passes over the stored entries in all, where
+        columns hardly overlap; it has no certificate and stops at the gap asked for, ours one Newton
+        step beyond. On correlated columns the order is reversed (see the paths).
+    """,
+    "celer": """
+        1 500 rows: the arithmetic takes a few milliseconds, the rest is the interpreter between small
+        steps, checks, certificate and fingerprint.
+    """,
 }
 FIXED: dict[str, Any] = {"fit_intercept": False, "max_iter": 10_000}
 

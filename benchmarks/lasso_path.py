@@ -20,16 +20,23 @@ contender gets columns in one piece (Fortran order, or compressed columns). scik
 without a precomputed Gram matrix where n > p.
 """
 WHY = {
-    "dense 50000 x 200; scikit-learn": """with 200 columns the whole path costs less than their Gram matrix, which
-    both sides compute once: with `precompute=True` scikit-learn is at that floor too.""",
-    "leukemia, dense 72 x 7129; scikit-learn": """40 ms for 100 penalties: most of it is the interpreter between the
-    small steps of the active-set method, not arithmetic.""",
-    "sparse 5000 x 47236; scikit-learn": """columns that hardly overlap are what coordinate descent likes best, and
-    2 500 coefficients are in use at the end: the factor (solves with its rows, 0.4 s) and conjugate gradients (0.3 s)
-    gain little on its sweeps.""",
+    "dense 50000 x 200; scikit-learn": """
+        with 200 columns the whole path costs less than their Gram matrix, which both sides compute
+        once: with `precompute=True` scikit-learn is at that floor too.
+    """,
+    "leukemia, dense 72 x 7129; scikit-learn": """
+        40 ms for 100 penalties: most of it is the interpreter between the small steps of the active-set
+        method, not arithmetic.
+    """,
+    "sparse 5000 x 47236; scikit-learn": """
+        columns that hardly overlap are what coordinate descent likes best, and 2 500 coefficients are
+        in use at the end: a factor of that size, and conjugate gradients beyond it, gain little on its
+        sweeps.
+    """,
     "sparse 5000 x 47236; celer": "the same.",
-    "sparse 100000 x 1000; scikit-learn": """the products of the sparse columns, computed once, are half of our
-    time.""",
+    "sparse 100000 x 1000; scikit-learn": """
+        the products of the sparse columns, computed once, are half of our time.
+    """,
 }
 
 

@@ -158,9 +158,8 @@ def race_page(
             rows.append(_row(race, row))
             if race["ours"]["setting"] and reached(row) in ("**no**", "open"):
                 key = f"{race['problem']}; {row['name']}"
-                ways.append(
-                    f"* *{key}*: {why.get(key, why.get(row['name'], 'not yet understood.'))}"
-                )
+                words = why.get(key, why.get(row["name"], "not yet understood."))
+                ways.append(f"* *{key}*: {' '.join(words.split())}")
         first = [
             f"{side['name']} {short(side['first call'])}" for side in (race["ours"], *race["peers"])
         ]

@@ -159,7 +159,11 @@ class Ridge(LinearRegressor):
             design = as_design(rows)
             coef, intercept, *_ = ridge(design, Y, s, alpha, fit_intercept=self.fit_intercept)
         self._store(coef, intercept, y, X, flat=True)
-        del rows, Y, s  # the certificate makes its own, and of data on disk they are what takes memory
+        del (
+            rows,
+            Y,
+            s,
+        )  # the certificate makes its own, and of data on disk they are what takes memory
         return self._seal(X, y, sample_weight, stopped)
 
     def _alphas(self, y: Array) -> Array:
