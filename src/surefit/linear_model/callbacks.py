@@ -47,6 +47,9 @@ class FitTasks:
         """The same steps, each of them a task."""
         self._begin(start)
         for iterate in steps:
+            if iterate.cost == 0:  # a look at the start, no step
+                yield iterate
+                continue
             attributes = self.attributes(iterate.x)
             self.stop |= self.current.call_on_fit_task_end(
                 **self.data, reconstruction_attributes=attributes

@@ -88,7 +88,7 @@ def prox_newton(
         largest = float(reach.max(initial=0.0))
         with one_thread:
             value, gap = problem.value_and_gap(w, z, theta, largest, l1)
-        yield Iterate((w, np.asarray(offset)), value, gap, cost=used)
+        yield Iterate((w, np.asarray(offset)), value, gap, cost=min(used, 1))
         if stuck and level == l1:
             return
         # never up again, whatever the gap does; and at once where rounding ends the steps
@@ -100,11 +100,20 @@ def prox_newton(
         index, size = working_set(w, violation, size)
         part = _ROUGH if level > l1 else _PART if len(index) < len(w) else _ALL
         columns = _Columns(rows.columns(index), problem)
-        with one_thread if columns.entries <= _SMALL else nullcontext():
-            v, offset, z, used = columns.newton(w[index], offset, z, level, part * worst)
+        steps, used = columns.newton(w[index], offset, z, level, part * worst), 0
+        while True:
+            with one_thread if columns.entries <= _SMALL else nullcontext():
+                step = next(steps, None)
+            if step is None:
+                break
+            if used:  # the last one is yielded with what the look shows of it
+                known = value if level == l1 else np.nan  # not the objective of a larger penalty
+                yield Iterate((w, np.asarray(offset)), known, np.inf)
+            used += 1
+            v, offset, z, value = step
+            w = w.copy()
+            w[index] = v
         stuck = used == 0
-        w = w.copy()
-        w[index] = v
 
 
 class _Rows:
@@ -168,16 +177,16 @@ class _Columns:
 
     def newton(
         self, v: Array, b: float, z: Array, l1: float, target: float
-    ) -> tuple[Array, float, Array, int]:
-        """Newton steps until the violations are at most ``target``; the new v, b, z and how many steps."""
+    ) -> Iterator[tuple[Array, float, Array, float]]:
+        """Newton steps until the violations are at most ``target``: v, b, z and the objective after each."""
         problem = self.problem
         y, s, loss, l2 = problem.y, problem.s, problem.loss, problem.l2
         value = objective(loss, z, y, s, v, l1, l2)
-        for step in range(_NEWTON):
+        for _ in range(_NEWTON):
             theta = s * loss.grad(z, y)
             apart = self._apart(v, theta, l1)
             if apart <= target:
-                return v, b, z, step
+                return
             weights = s * _positive(loss.hess(z, y))
             new, new_b = self._minimum(v, z - _ratio(theta, weights), weights, l1, _PART * apart)
             move = self.Z @ (new - v) + (new_b - b)
@@ -189,11 +198,11 @@ class _Columns:
             if t == 0.0 and self._apart(new, s * loss.grad(z + move, y), l1) < 0.5 * apart:
                 t = 1.0  # the gain drowns in the rounding of the objective, not in that of its slope
             if t == 0.0:
-                return v, b, z, step
+                return
             v = new if t == 1.0 else v + t * (new - v)
             b, z = b + t * (new_b - b), z + t * move
             value = objective(loss, z, y, s, v, l1, l2)
-        return v, b, z, _NEWTON
+            yield v, b, z, value
 
     def _minimum(
         self, v: Array, target: Array, weights: Array, l1: float, enough: float
