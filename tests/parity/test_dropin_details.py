@@ -145,6 +145,15 @@ def test_callbacks_see_every_iteration(solver, l1_ratio):
     assert np.array_equal(seen.models[-1].predict(X), model.predict(X))
 
 
+def test_without_iterations_callbacks_see_the_start():
+    X, y = make_classification(100, random_state=0)
+    seen = Recorder()
+    with pytest.warns(CertificateWarning):
+        model = LogisticRegression(max_iter=0).set_callbacks(seen).fit(X, y)
+    assert model.n_iter_[0] == 0
+    assert len(seen.models) == 1
+
+
 def test_a_callback_can_end_the_fit():
     X, y = make_classification(100, random_state=0)
     model = LogisticRegression().set_callbacks(Recorder(stop_after=2))

@@ -63,7 +63,7 @@ def minimise(
     if max_iter == 0:
         steps = iter([Iterate((w, b), cost=0)])
     if tasks is not None:
-        steps = tasks.watch(steps, (w, b))
+        steps = tasks.watch(steps, (w, b), looks=max_iter > 0)
     design = as_design(X)
 
     def gap(x: tuple[Array, Array]) -> float:

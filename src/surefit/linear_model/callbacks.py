@@ -43,11 +43,13 @@ class FitTasks:
         self.root.call_on_fit_task_begin(**self.data)
         self.current: Any = None
 
-    def watch(self, steps: Iterator[Iterate], start: Any) -> Iterator[Iterate]:
-        """The same steps, each of them a task."""
+    def watch(
+        self, steps: Iterator[Iterate], start: Any, *, looks: bool = True
+    ) -> Iterator[Iterate]:
+        """The same steps, each of them a task; with ``looks``, one that costs nothing is none."""
         self._begin(start)
         for iterate in steps:
-            if iterate.cost == 0:  # a look at the start, no step
+            if looks and iterate.cost == 0:
                 yield iterate
                 continue
             attributes = self.attributes(iterate.x)
