@@ -22,9 +22,9 @@ by `max_iter`, since its `tol` is not a gap.
 """
 WHY = {
     "scikit-learn liblinear": """
-        its sweeps update the Newton model in place, a few passes over the stored entries in all, where
-        columns hardly overlap; it has no certificate and stops at the gap asked for, ours one Newton
-        step beyond. On correlated columns the order is reversed (see the paths).
+        its sweeps update the Newton model in place and need few passes over the stored entries; ours
+        takes Newton steps with products of their own, certifies and fingerprints, and ends one step
+        beyond the gap asked for.
     """,
     "celer": """
         1 500 rows: the arithmetic takes a few milliseconds, the rest is the interpreter between small

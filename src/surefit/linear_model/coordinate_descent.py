@@ -1,10 +1,11 @@
-r"""Lasso and elastic net by coordinate descent, certified by their duality gap.
+r"""Lasso and elastic net on a working set, certified by their duality gap.
 
     min_{w, b}  1/(2 sum_i s_i) sum_i s_i (y_i - x_i'w - b)^2 + alpha (rho ||w||_1 + (1 - rho)/2 ||w||^2)
 
 rho is ``l1_ratio``; the Lasso has rho = 1. The corners of the l1-ball give sparsity: w = 0 exactly
 when alpha rho >= max_j |x_j'(y - ybar)| / n, and at the optimum |x_j'e| / n <= alpha, with equality
-on the support (REG-14).
+on the support (REG-14). The method is in :mod:`surefit.solvers.coordinate`: exact where few coefficients are
+in use, coordinate descent where many are.
 
 Certificate: the duality gap (OPTIMAL), recomputed from the data and the coefficients alone, at most
 ``tol`` times the objective at w = 0. With ``certify="full"`` (or :func:`surefit.verify`) it also
@@ -71,7 +72,7 @@ class ElasticNet(LinearRegressor):
     precompute : bool or array of shape (n_features, n_features), default=False
         Kept for compatibility; a given Gram matrix is checked against X, not used.
     max_iter : int, default=1000
-        Most sweeps over the coordinates.
+        Most steps: Newton steps on the coefficients in use, and sweeps where there are many.
     copy_X : bool, default=True
         Kept for compatibility: X is never overwritten.
     tol : float, default=1e-4
@@ -83,7 +84,7 @@ class ElasticNet(LinearRegressor):
     random_state : int, RandomState or None, default=None
         For ``selection="random"``.
     selection : {"cyclic", "random"}, default="cyclic"
-        Order in which the coordinates are visited.
+        Order in which the coordinates are visited, where there are sweeps.
     certify : bool or "full", default=True
         Which claims to decide at fit time.
 
@@ -95,7 +96,7 @@ class ElasticNet(LinearRegressor):
         The solver's own gap at the end (0 for ``alpha=0``, where there is nothing to iterate); the
         certificate computes its own.
     n_iter_ : int or list of int
-        Sweeps used; a factorisation counts as one.
+        Steps used; a factorisation counts as one.
     certificate_ : Certificate
 
     Examples
