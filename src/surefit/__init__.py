@@ -30,18 +30,24 @@ _WHERE = {
     "minimize": "solvers.minimize",
 }
 _MODULES = (
+    "bayes",
     "densities",
     "duality",
     "fingerprint",
     "inference",
     "iterate",
+    "kernel_ridge",
+    "kernels",
     "linear_model",
     "losses",
+    "model_selection",
     "multiclass",
+    "neighbors",
     "penalties",
     "projections",
     "separation",
     "solvers",
+    "svm",
     "testing",
 )
 

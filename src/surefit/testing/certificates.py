@@ -32,6 +32,7 @@ def check_certificate(
     *,
     nudge: float = 1e-3,
     direction: ArrayLike | None = None,
+    attributes: Sequence[str] | None = None,
 ) -> Certificate:
     """A certificate holds at the solution, and fails when the model or the data are tampered with.
 
@@ -53,6 +54,9 @@ def check_certificate(
     direction : array of the shape of ``coef_``, optional
         Where ``coef_`` is moved to; along itself by default. It must not be a direction in which the
         objective is flat (a null vector of X, a common shift of all softmax classes).
+    attributes : sequence of str, optional
+        The fitted arrays to nudge instead, each along itself: ``("dual_coef_", "intercept_")`` of a kernel
+        machine, say. ``direction`` goes with the first.
 
     Returns
     -------
@@ -84,7 +88,7 @@ def check_certificate(
     require(again.ok, "verify confirms the fit", model, str(again))
     known = "data" in again and again["data"].status is Status.HOLDS
     require(known, "verify recognises the data of the fit", model, str(again))
-    for name, nudged in _nudged(model, nudge, direction):
+    for name, nudged in _nudged(model, nudge, direction, attributes):
         report = verify(nudged, X, y, sample_weight=weight)
         require(not report.ok, f"a nudge of {nudge:g} to {name} is noticed", model, str(report))
     for name, other_X, other_y, other_weight in _tampered(X, y, weight):
@@ -110,25 +114,43 @@ def _fit_tightly(estimator: Any, X: Any, y: Any, weight: Any) -> Any:
         return model.fit(X, y, **keywords)
 
 
-def _nudged(model: Any, nudge: float, direction: ArrayLike | None) -> list[tuple[str, Any]]:
-    """Copies of the model with coef_ moved, and with a free intercept_ moved."""
-    coef = np.asarray(model.coef_)
+def _nudged(
+    model: Any, nudge: float, direction: ArrayLike | None, attributes: Sequence[str] | None
+) -> list[tuple[str, Any]]:
+    """Copies of the model, each with one fitted array moved: coef_ and a free intercept_ by default."""
+    if attributes is None:
+        free = model.get_params(deep=False).get("fit_intercept", False)
+        attributes = ("coef_", "intercept_") if free else ("coef_",)
+    first, *others = attributes
+    copies = [(first, _moved(model, first, nudge, direction))]
+    return copies + [(name, _shifted(model, name, nudge)) for name in others]
+
+
+def _moved(model: Any, name: str, nudge: float, direction: ArrayLike | None) -> Any:
+    """A copy with a vector or matrix moved by ``nudge`` of its length."""
+    values = getattr(model, name)
+    values = values.toarray() if sp.issparse(values) else np.asarray(values)
     along = (
-        coef if direction is None else np.asarray(direction, dtype=np.float64).reshape(coef.shape)
+        values
+        if direction is None
+        else np.asarray(direction, dtype=np.float64).reshape(values.shape)
     )
     length = float(np.linalg.norm(along))
-    require(length > 0.0, "there is something to nudge", model, "coef_ is 0: pass a direction")
+    require(length > 0.0, "there is something to nudge", model, f"{name} is 0: pass a direction")
     moved = copy.deepcopy(model)
-    moved.coef_ = (coef + nudge * np.linalg.norm(coef) / length * along).astype(coef.dtype)
-    copies = [("coef_", moved)]
-    if model.get_params(deep=False).get("fit_intercept", False):
-        intercept = np.asarray(model.intercept_)
-        shifted = np.atleast_1d(intercept).copy()
-        shifted[0] += nudge * (1.0 + abs(shifted[0]))  # one entry: softmax ignores a common shift
-        moved = copy.deepcopy(model)
-        moved.intercept_ = shifted if intercept.ndim else type(model.intercept_)(shifted[0])
-        copies.append(("intercept_", moved))
-    return copies
+    step = nudge * np.linalg.norm(values) / length
+    setattr(moved, name, (values + step * along).astype(values.dtype))
+    return moved
+
+
+def _shifted(model: Any, name: str, nudge: float) -> Any:
+    """A copy with the first entry moved by ``nudge * (1 + |entry|)``: softmax ignores a common shift."""
+    values = np.asarray(getattr(model, name))
+    shifted = np.atleast_1d(values).copy()
+    shifted.flat[0] += nudge * (1.0 + abs(shifted.flat[0]))
+    moved = copy.deepcopy(model)
+    setattr(moved, name, shifted if values.ndim else type(getattr(model, name))(shifted[0]))
+    return moved
 
 
 def _tampered(X: Any, y: Any, weight: Any) -> Sequence[tuple[str, Any, Any, Any]]:
