@@ -53,7 +53,7 @@ def hinge_rows(X: Dense, problem: BoxDual, *, tol: float, seed: int = 0) -> Iter
     intercept, sides = problem.intercept, sides_of(problem)
     null = problem.null()
     chosen = np.sort(rng.choice(n, size, replace=False))
-    rough = Sides(*(v[:, chosen] for v in sides[:2]), sides.c[:, chosen] * (n / size))
+    rough = Sides(sides.sigma[:, chosen], sides.a[:, chosen], sides.c[:, chosen] * (n / size))
     point = Point(np.zeros(p), 0.0, np.zeros(n))
     for step in hinge_interior(Dense(X.X[chosen]), rough, intercept):
         inner = step.x[0]

@@ -35,7 +35,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._namespace import array_namespace, is_torch, like, to_numpy
-from .._threads import rows_only
 from ..base import ANYWHERE, Certified
 from ..certificate import Claim
 from ..design import as_design
@@ -43,7 +42,7 @@ from ..inputs import is_native
 from ..losses import Hinge, Loss, SquaredHinge
 from ._crammer_singer import crammer_singer_claims
 from ._hard_margin import hard_margin_claims
-from ._linear import check_size, intercept_of, scores, stored
+from ._linear import check_size, intercept_of, scores, stored, threads_for
 from ._linear_claims import linear_claims
 from ._linear_fit import Solved, fit_binary, fit_classes
 
@@ -191,16 +190,16 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
                 f"class: {self.classes_[0]!r}. Add rows of another class."
             )
         weights = self._class_weights(labels, sample_weight)
-        with rows_only(X):
+        with threads_for(X):
             if self.multi_class == "crammer_singer":
                 solved = [self._fit_classes(X, labels, weights, sample_weight)]
             else:
                 rng = check_random_state(self.random_state)
                 problems = self._problems(labels, weights, sample_weight)
                 solved = [fit_binary(self, X, *problem, rng) for problem in problems]
-        self._store(solved, X)
-        reasons = sorted({part.stopped for part in solved})
-        return self._seal(X, y, sample_weight, "; ".join(reasons))
+            self._store(solved, X)
+            reasons = sorted({part.stopped for part in solved})
+            return self._seal(X, y, sample_weight, "; ".join(reasons))
 
     def decision_function(self, X: Any) -> Any:
         """Scores X @ coef_.T + intercept_: one column a class, or one number for two classes."""
@@ -235,7 +234,7 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         self.n_iter_ = max(part.n_iter for part in solved)
         self.__dict__.pop("farkas_", None)
         if np.isinf(self.C):
-            self.farkas_ = np.vstack([part.farkas for part in solved])
+            self.farkas_ = np.vstack([part.farkas for part in solved if part.farkas is not None])
 
     def _loss(self) -> Loss:
         return Hinge() if self.loss == "hinge" else SquaredHinge()

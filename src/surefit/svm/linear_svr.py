@@ -27,13 +27,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from .._namespace import to_numpy
-from .._threads import rows_only
 from ..base import ANYWHERE, SPARSE_FORMATS, Certified
 from ..certificate import Claim
 from ..design import as_design
 from ..losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from ..solvers.box_dual import regression
-from ._linear import check_size, intercept_of, rows_of, scores, stored
+from ._linear import check_size, intercept_of, rows_of, scores, stored, threads_for
 from ._linear_claims import linear_claims
 from ._linear_fit import fit_box
 
@@ -158,13 +157,13 @@ class LinearSVR(RegressorMixin, Certified):
             to_numpy(y)[kept], c[kept], float(self.epsilon),
             squared=self.loss == "squared_epsilon_insensitive", intercept=intercept_of(self),
         )  # fmt: skip
-        with rows_only(X):
+        with threads_for(X):
             rng = check_random_state(self.random_state)
             solved = fit_box(self, rows_of(X, kept), problem, kept, rng, type(self).__name__)
-        self.coef_ = stored(solved.coef[0], X)
-        self.intercept_ = stored(solved.intercept, X) if self.fit_intercept else 0.0
-        self.dual_coef_, self.n_iter_ = solved.beta[0], solved.n_iter
-        return self._seal(X, y, sample_weight, solved.stopped)
+            self.coef_ = stored(solved.coef[0], X)
+            self.intercept_ = stored(solved.intercept, X) if self.fit_intercept else 0.0
+            self.dual_coef_, self.n_iter_ = solved.beta[0], solved.n_iter
+            return self._seal(X, y, sample_weight, solved.stopped)
 
     def predict(self, X: Any) -> Any:
         """X @ coef_ + intercept_; a tensor on the device of X where X is one."""
