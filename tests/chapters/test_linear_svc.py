@@ -408,7 +408,7 @@ def test_combinations_that_are_refused(options, match):
 
 def test_one_class_and_values_that_overflow():
     X, y = noisy()
-    with pytest.raises(ValueError, match="at least 2 classes.*only one class"):
+    with pytest.raises(ValueError, match=r"at least 2 classes.*only one class"):
         LinearSVC().fit(X, np.zeros(len(y)))
     with pytest.raises(ValueError, match="Rescale X first"):
         LinearSVC().fit(X * 1e200, y)

@@ -1,9 +1,10 @@
 r"""Dual coordinate descent with a Newton finish, for sparse or wide support vector machines.
 
-The problem is that of :mod:`surefit.solvers.box_dual`. A sweep visits the rows in random order and minimises
-over one beta_i at a time, which costs the entries of one row (Hsieh et al., 2008). That finds out quickly which
-beta_i lie at a bound, and approaches the values of the others slowly, at a rate that the condition of their
-kernel matrix sets. So between sweeps the free ones make a step together: conjugate gradients on
+The problem is that of :mod:`surefit.solvers.box_dual`. A sweep visits the rows in random order and
+minimises over one beta_i at a time, which costs the entries of one row (Hsieh et al., 2008). That finds out
+quickly which beta_i lie at a bound, and approaches the values of the others slowly, at a rate that the
+condition of their kernel matrix sets. So between sweeps the free ones make a step together: conjugate
+gradients on
 
     (X_F X_F' + diag(d_F)) delta = t_F - eps sign(beta_F) - z_F - d_F beta_F
 
@@ -16,7 +17,8 @@ method of multipliers: the problem with a penalised intercept, whose targets mov
 References
 ----------
 Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM"
-(2008); More & Toraldo, "On the solution of large quadratic programming problems with bound constraints" (1991).
+(2008); More & Toraldo, "On the solution of large quadratic programming problems with bound constraints"
+(1991).
 """
 
 from __future__ import annotations
@@ -153,7 +155,7 @@ class _State:
         self.order, self.count, self.limit = self.everything.copy(), rows.shape[0], np.inf
 
     def activate(self) -> None:
-        """The rows that are to be visited: all but those that their bound holds by more than any violation."""
+        """The rows to be visited: all but those that their bound holds by more than any violation."""
         p, beta = self.problem, self.beta
         slope = self.z + p.d * beta - p.t
         right = slope + np.where(beta >= 0.0, p.eps, -p.eps)

@@ -1,13 +1,14 @@
 r"""Linear support vector classification, certified by its duality gap.
 
-    min_{w, b}  1/2 ||w||^2 (+ 1/2 (b/B)^2) + C sum_i s_i [1 - y_i (<x_i, w> + b)]_+      (SVM-5), or its square,
+    min_{w, b}  1/2 ||w||^2 (+ 1/2 (b/B)^2) + C sum_i s_i [1 - y_i (<x_i, w> + b)]_+
 
-with scikit-learn's intercept: the coefficient of a constant feature of value B = ``intercept_scaling``, penalised
-like the others. ``penalize_intercept=False`` leaves it free, as in the textbook. The lambda form of the notes is
-this one at C = 1 / (lambda N) (SVM-6). ``C=np.inf`` is the hard margin; on classes that no hyperplane separates, the
-certificate proves that instead.
+(SVM-5), or the squares of the losses, with scikit-learn's intercept: the coefficient of a constant feature
+of value B = ``intercept_scaling``, penalised like the others. ``penalize_intercept=False`` leaves it free,
+as in the textbook. The lambda form of the notes is this one at C = 1 / (lambda N) (SVM-6). ``C=np.inf`` is
+the hard margin; on classes that no hyperplane separates, the certificate proves that instead.
 
-Several classes are treated one-vs-rest, or together by Crammer and Singer's loss. Each binary problem has claims:
+Several classes are treated one-vs-rest, or together by Crammer and Singer's loss. Each binary problem has
+claims:
 
 * *duality gap* (OPTIMAL, SVM-7), at most ``tol`` times the objective at w = 0;
 * *complementary slackness* (EXACT, SVM-9), with the number of rows beyond, on and inside the margin;
@@ -285,8 +286,8 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         if many:
             if self.fit_intercept and not self.penalize_intercept:
                 raise ValueError(
-                    "multi_class='crammer_singer' has a penalised intercept only, got penalize_intercept=False: "
-                    "raise intercept_scaling, or use multi_class='ovr'."
+                    "multi_class='crammer_singer' has a penalised intercept only, got "
+                    "penalize_intercept=False: raise intercept_scaling, or use multi_class='ovr'."
                 )
             return
         refused = ""
@@ -322,8 +323,8 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         if np.isinf(self.C):
             return "Give a finite C: a soft margin exists for every data set."
         return (
-            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; here "
-            "max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
+            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; "
+            "here max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
         )
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:

@@ -1,17 +1,17 @@
 r"""Linear support vector regression, certified by its duality gap.
 
-    min_{w, b}  1/2 ||w||^2 (+ 1/2 (b/B)^2) + C sum_i s_i [|y_i - <x_i, w> - b| - epsilon]_+,     or its square
+    min_{w, b}  1/2 ||w||^2 (+ 1/2 (b/B)^2) + C sum_i s_i [|y_i - <x_i, w> - b| - epsilon]_+
 
-Errors inside the tube cost nothing; with epsilon = 0 the loss is the absolute error. The intercept is that of
-:class:`surefit.svm.LinearSVC`.
+or the squares of the losses. Errors inside the tube cost nothing; with epsilon = 0 the loss is the absolute
+error. The intercept is that of :class:`surefit.svm.LinearSVC`.
 
 Certificate: *duality gap* (OPTIMAL, SVM-7), at most ``tol`` times the objective at w = 0, and *complementary
 slackness* (EXACT, SVM-9). The dual variables are ``dual_coef_``, one a row; they are repaired, not trusted.
 
 References
 ----------
-Vapnik, The Nature of Statistical Learning Theory (1995); Ho & Lin, "Large-scale linear support vector regression"
-(2012).
+Vapnik, The Nature of Statistical Learning Theory (1995); Ho & Lin, "Large-scale linear support vector
+regression" (2012).
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ class LinearSVR(RegressorMixin, Certified):
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         if self.loss == "epsilon_insensitive" and self.dual is False:
             raise ValueError(
-                "Unsupported set of arguments: The combination of penalty='l2' and loss='epsilon_insensitive' "
+                "Unsupported set of arguments: The combination of penalty='l2' and "
+                "loss='epsilon_insensitive' "
                 f"are not supported when dual=False, Parameters: penalty='l2', loss={self.loss!r}, dual=False"
             )
         c = self._weights(len(y), sample_weight)
@@ -197,8 +198,8 @@ class LinearSVR(RegressorMixin, Certified):
 
     def _remedy(self) -> str:
         return (
-            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; here "
-            "max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
+            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; "
+            "here max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
         )
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
