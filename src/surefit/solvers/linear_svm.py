@@ -156,7 +156,7 @@ def linear_svm_path(
     ...     return classification(y, np.full(4, C), squared=False, intercept=Intercept(1.0))
     >>> fits = linear_svm_path(X, build, [1.0, 0.1], tol=1e-8)
     >>> [round(fit.value, 6) for fit in fits]
-    [3.0, 0.368]
+    [3.25, 0.38]
     """
     X = X.tocsr() if sp.issparse(X) else X
     fits: dict[int, Fit] = {}
