@@ -191,9 +191,22 @@ def _with_constant(X: Any, value: float) -> Any:
 def fit_classes(
     model: Any, X: Any, codes: NDArray[np.int64], c: Array, classes: int, rng: np.random.RandomState
 ) -> Solved:
-    """Crammer and Singer's loss, all classes together."""
+    """Crammer and Singer's loss, all classes together.
+
+    Two classes have mirrored hyperplanes, w_1 = -w_0 = w/2, and the loss is the hinge of w: its problem is that
+    of the hinge with twice the weights.
+    """
     kept = c > 0
     scaling = float(model.intercept_scaling) if model.fit_intercept else 0.0
+    if classes == 2:
+        signs = np.where(codes[kept] == 1, 1.0, -1.0)
+        problem = classification(signs, 2.0 * c[kept], squared=False, intercept=Intercept(scaling))
+        half = fit_box(model, rows_of(X, kept), problem, kept, rng, type(model).__name__)
+        return half._replace(
+            coef=np.vstack([-0.5 * half.coef, 0.5 * half.coef]),
+            intercept=np.concatenate([-0.5 * half.intercept, 0.5 * half.intercept]),
+            beta=np.vstack([-0.5 * half.beta, 0.5 * half.beta]),
+        )
     steps = crammer_singer(
         rows_of(X, kept), codes[kept], c[kept], classes, scaling=scaling, seed=seed_of(rng)
     )
