@@ -193,8 +193,8 @@ def fit_classes(
 ) -> Solved:
     """Crammer and Singer's loss, all classes together.
 
-    Two classes have mirrored hyperplanes, w_1 = -w_0 = w/2, and the loss is the hinge of w: its problem is that
-    of the hinge with twice the weights.
+    Two classes have mirrored hyperplanes, w_1 = -w_0 = w/2, and the loss is the hinge of w: its problem is
+    that of the hinge with twice the weights.
     """
     kept = c > 0
     scaling = float(model.intercept_scaling) if model.fit_intercept else 0.0
