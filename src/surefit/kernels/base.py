@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
@@ -23,9 +24,11 @@ __all__ = [
     "BlockBound",
     "Bound",
     "Kernel",
+    "cast",
     "dense",
     "mirror",
     "number",
+    "precision",
     "resolve_gamma",
     "take_rows",
 ]
@@ -39,7 +42,7 @@ class Kernel(BaseEstimator, ABC):
         X = _rows(X)
         if Z is None:
             return self.on(X).gram()
-        return self.on(_rows(Z))(X)
+        return self.on(_rows(Z), X.dtype)(X)
 
     @abstractmethod
     def block(self, X: Any, Z: Any) -> Any:
@@ -64,9 +67,13 @@ class Kernel(BaseEstimator, ABC):
             vars(kernel)["gamma"] = resolve_gamma(kernel, vars(kernel)["gamma"], X)
         return kernel
 
-    def on(self, Z: Any) -> Bound:
-        """This kernel against the rows of Z, ready for many blocks."""
-        return BlockBound(self.resolve(Z), Z)
+    def on(self, Z: Any, dtype: Any = None) -> Bound:
+        """This kernel against the rows of Z, ready for many blocks.
+
+        The blocks have the precision of Z, or ``dtype``: distances are then taken between centred rows
+        before these are rounded, which rounding Z itself to float32 would spoil.
+        """
+        return BlockBound(self.resolve(Z), Z, dtype)
 
     def features(self, X: Any) -> Any:
         """The explicit map phi(X), one row a sample, with k(x, z) = <phi(x), phi(z)>.
@@ -133,8 +140,9 @@ class Bound(ABC):
         Of the blocks.
     """
 
-    def __init__(self, kernel: Kernel, Z: Any) -> None:
-        self.kernel, self.n, self.dtype = kernel, int(Z.shape[0]), Z.dtype
+    def __init__(self, kernel: Kernel, Z: Any, dtype: Any = None) -> None:
+        self.kernel, self.n, self.dtype = kernel, int(Z.shape[0]), precision(Z, dtype)
+        self._large = is_torch(Z) and Z.device.type != "cpu"
 
     @abstractmethod
     def __call__(self, X: Any, out: Any = None) -> Any:
@@ -152,16 +160,37 @@ class Bound(ABC):
         """The whole Gram matrix of Z, exactly symmetric."""
         return mirror(self.rows(0, self.n, out))
 
+    def blocks(self, X: Any = None, *, entries: int = 0) -> Iterator[tuple[slice, Any]]:
+        """``(rows, k(X[rows], Z))`` over the rows of X, or of Z itself; each block overwrites the last."""
+        n = self.n if X is None else int(X.shape[0])
+        height = max(1, min(n, (entries or (1 << 28 if self._large else 1 << 21)) // max(1, self.n)))
+        out = None
+        for first in range(0, n, height):
+            rows = slice(first, min(first + height, n))
+            into = None if out is None else out[: rows.stop - rows.start]
+            block = self.take(rows, into) if X is None else self(X[rows], into)
+            out = block if out is None else out
+            yield rows, block
+
+    def dot(self, V: Any, X: Any = None) -> Any:
+        """k(X, Z) @ V, or the Gram matrix of Z times V, without storing the matrix."""
+        parts = [block @ V for _, block in self.blocks(X)]
+        if parts and is_torch(parts[0]):
+            import torch
+
+            return torch.cat(parts)
+        return np.concatenate(parts) if parts else np.zeros((0, *V.shape[1:]), dtype=self.dtype)
+
 
 class BlockBound(Bound):
     """A kernel that has nothing to prepare: each block is computed from the rows."""
 
-    def __init__(self, kernel: Kernel, Z: Any) -> None:
-        super().__init__(kernel, Z)
+    def __init__(self, kernel: Kernel, Z: Any, dtype: Any = None) -> None:
+        super().__init__(kernel, Z, dtype)
         self.Z = Z
 
     def __call__(self, X: Any, out: Any = None) -> Any:
-        block = self.kernel.block(X, self.Z)
+        block = cast(self.kernel.block(X, self.Z), self.dtype)
         if tuple(block.shape) != (X.shape[0], self.n):
             raise ValueError(
                 f"the kernel {self.kernel!r} gave a matrix of shape {tuple(block.shape)} for "
@@ -204,6 +233,22 @@ def take_rows(X: Any, indices: Any) -> Any:
 
         indices = torch.as_tensor(indices, device=X.device)
     return X[indices]
+
+
+def precision(Z: Any, dtype: Any) -> Any:
+    """``dtype`` as the library that holds Z spells it; that of Z where it is None."""
+    if dtype is None:
+        return Z.dtype
+    if is_torch(Z):
+        import torch
+
+        return dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name)
+    return np.dtype(dtype)
+
+
+def cast(X: Any, dtype: Any) -> Any:
+    """X in another precision; no copy where it has it."""
+    return X.to(dtype) if is_torch(X) else X.astype(dtype, copy=False)
 
 
 def dense(X: Any) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._namespace import is_torch
-from .base import Bound, Kernel, _rows, dense, number
+from .base import Bound, Kernel, _rows, dense, number, precision
 from .tiles import Points, tiled
 
 __all__ = ["Linear", "Polynomial", "Sigmoid"]
@@ -34,11 +34,11 @@ class _Product(Kernel):
     def block(self, X: Any, Z: Any) -> Any:
         return self.on(Z)(X)
 
-    def on(self, Z: Any) -> Bound:
+    def on(self, Z: Any, dtype: Any = None) -> Bound:
         kernel = self.resolve(Z)
         finish = functools.partial(_apply, kernel._function)  # type: ignore[attr-defined]
-        prepare = functools.partial(_plain, Z.dtype)
-        return tiled(kernel, Z, prepare, finish, one=False)
+        prepare = functools.partial(_plain, precision(Z, dtype))
+        return tiled(kernel, Z, prepare, finish, one=False, dtype=dtype)
 
     def diag(self, X: Any) -> Any:
         X = _rows(X)

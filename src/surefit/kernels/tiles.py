@@ -45,9 +45,15 @@ class TiledBound(Bound):
     """k(x, z) = finish(<x, z>), for prepared rows."""
 
     def __init__(
-        self, kernel: Kernel, Z: Any, prepare: Callable[[Any], Points], finish: Finish, one: bool
+        self,
+        kernel: Kernel,
+        Z: Any,
+        prepare: Callable[[Any], Points],
+        finish: Finish,
+        one: bool,
+        dtype: Any,
     ) -> None:
-        super().__init__(kernel, Z)
+        super().__init__(kernel, Z, dtype)
         self._prepare, self._finish, self._one = prepare, finish, one
         self.points = prepare(Z)
         self._across = self.points.X.T.tocsr() if sp.issparse(self.points.X) else None
@@ -55,6 +61,8 @@ class TiledBound(Bound):
     def __call__(self, X: Any, out: Any = None) -> Any:
         if not sp.issparse(self.points.X):
             X = dense(X)
+        elif not sp.issparse(X):
+            X = sp.csr_array(X)
         return self._fill(self._prepare(X), out)
 
     def take(self, indices: Any, out: Any = None) -> Any:
@@ -144,9 +152,15 @@ def _ones(block: Any, indices: Any, n: int) -> None:
 
 
 def tiled(
-    kernel: Kernel, Z: Any, prepare: Callable[[Any], Points], finish: Finish, *, one: bool
+    kernel: Kernel,
+    Z: Any,
+    prepare: Callable[[Any], Points],
+    finish: Finish,
+    *,
+    one: bool,
+    dtype: Any,
 ) -> TiledBound:
     """The bound of such a kernel; sparse rows of few columns are stored dense, which is faster."""
     if sp.issparse(Z) and Z.shape[1] <= _WIDE and Z.shape[0] * Z.shape[1] <= _DENSE:
         Z = Z.toarray()
-    return TiledBound(kernel, Z, prepare, finish, one)
+    return TiledBound(kernel, Z, prepare, finish, one, dtype)
