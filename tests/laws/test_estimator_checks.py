@@ -13,8 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import surefit.kernel_ridge
 import surefit.linear_model
 import surefit.multiclass
+from surefit.kernel_ridge import KernelRidge
+from surefit.kernels import Gaussian, Polynomial
 from surefit.linear_model import (
     ElasticNet,
     ElasticNetCV,
@@ -91,6 +94,11 @@ ESTIMATORS = [
     QuantileRegressor(alpha=0.01, quantile=0.3, fit_intercept=False, certify="full"),
     OneVsRestClassifier(LogisticRegression()),
     OneVsOneClassifier(LogisticRegression()),
+    KernelRidge(),
+    KernelRidge(kernel="rbf", alpha=0.1, solver="cg", certify="full"),
+    KernelRidge(kernel="rbf", solver="nystrom", n_components=10, random_state=0),
+    KernelRidge(kernel=Gaussian("scale") + 0.5 * Polynomial(2), certify="full"),
+    KernelRidge(kernel="precomputed", certify="full"),
 ]
 
 ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"
@@ -116,7 +124,7 @@ def test_scikit_learn_checks(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("module", [surefit.linear_model, surefit.multiclass])
+@pytest.mark.parametrize("module", [surefit.linear_model, surefit.multiclass, surefit.kernel_ridge])
 def test_no_estimator_is_left_out(module):
     public = {
         thing

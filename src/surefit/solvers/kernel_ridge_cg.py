@@ -42,7 +42,7 @@ _EPS32 = float(np.finfo(np.float32).eps)
 
 def preconditioner_rank(n: int, relative: float) -> int:
     """Columns of F, for alpha ``relative`` to the mean of the diagonal; more for less regularisation."""
-    return int(min(n // 5, 2000, max(64, 500.0 * max(relative, 1e-8) ** -0.25)))
+    return int(min(n // 5, 1500, max(64, 500.0 * max(relative, 1e-8) ** -0.25)))
 
 
 def kernel_ridge_cg(
