@@ -24,7 +24,7 @@ SOLVERS = ["cholesky", "cg", "nystrom"]
 def table(n=150, p=4, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
-    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2 % p] + 0.1 * rng.normal(size=n)
 
 
 def fitted(solver, **given):

@@ -1,4 +1,4 @@
-"""The law of certificates for kernel machines: it holds, a nudge or a forgery is noticed, files are checked."""
+"""The law of certificates for kernel machines: it holds, and notices nudges, forgeries and damaged files."""
 
 import copy
 
@@ -28,6 +28,13 @@ TABLES = {
     "offset 1e4": (X + 1e4, Y, None),
     "two targets": (X, np.column_stack([Y, Y**2 + 1.0]), WEIGHTS),
 }
+
+
+def cauchy(x, z):
+    """A user's own kernel of two rows."""
+    return 1.0 / (1.0 + ((x - z) ** 2).sum())
+
+
 MODELS = [
     KernelRidge(),
     KernelRidge(alpha=1e-3, kernel="rbf"),
@@ -44,7 +51,7 @@ MODELS = [
         random_state=0,
     ),
     KernelRidge(alpha=0.5, kernel=Linear() * Laplace(0.2), certify="full"),
-    KernelRidge(alpha=1.0, kernel=lambda x, z: 1.0 / (1.0 + ((x - z) ** 2).sum())),
+    KernelRidge(alpha=1.0, kernel=cauchy),
 ]
 
 

@@ -1,7 +1,7 @@
 """The law of kernels, over every kind, container and precision.
 
-A kernel equals its definition, entry by entry; its Gram matrix is exactly symmetric and positive semi-definite;
-rows, blocks and buffers give the same numbers; it can be cloned, searched over and saved.
+A kernel equals its definition, entry by entry; its Gram matrix is exactly symmetric and positive
+semi-definite; rows, blocks and buffers give the same numbers; it can be cloned, searched over and saved.
 """
 
 import mpmath

@@ -8,16 +8,16 @@ conjugate gradients, preconditioned by M = F F' + alpha I with a low-rank F of
 
     M^-1 r = (r - F (F'F + alpha I)^-1 F'r) / alpha.
 
-F takes the large eigenvalues away, and the number of steps is that of a matrix with the condition number
-1 + lambda_{k+1} / alpha. Float32 values of the kernel are another problem's, so the residual is computed anew in
-float64, with kernel values in float64 that are not stored, and the next round solves for the correction: each
-round gains the digits that float32 has, until the residual of the float64 problem is below ``tol``.
+F takes the large eigenvalues away, and the number of steps is that of a matrix with the condition number 1
++ lambda_{k+1} / alpha. Float32 values of the kernel are another problem's, so the residual is computed anew
+in float64, with kernel values in float64 that are not stored, and the next round solves for the correction:
+each round gains the digits that float32 has, until the residual of the float64 problem is below ``tol``.
 
 References
 ----------
-Rudi, Carratino & Rosasco, "FALKON: an optimal large scale kernel method", NeurIPS 2017; Diaz, Epperly, Frangella,
-Tropp & Webber, "Robust, randomized preconditioning for kernel ridge regression" (2023); Higham, Accuracy and
-Stability of Numerical Algorithms (2002), chapter 12.
+Rudi, Carratino & Rosasco, "FALKON: an optimal large scale kernel method", NeurIPS 2017; Diaz, Epperly,
+Frangella, Tropp & Webber, "Robust, randomized preconditioning for kernel ridge regression" (2023); Higham,
+Accuracy and Stability of Numerical Algorithms (2002), chapter 12.
 """
 
 from __future__ import annotations
