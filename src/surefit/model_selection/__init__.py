@@ -1,0 +1,1 @@
+"""Model selection with guarantees."""
