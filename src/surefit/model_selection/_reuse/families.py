@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...linear_model import LinearRegression, Ridge, RidgeClassifier
+from ...linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from .family import Family
+from .logistic import LogisticFamily
 from .ridge import RidgeClassifierFamily, RidgeFamily
 
 __all__ = ["family_of"]
 
 _FAMILIES: dict[type, type[Family]] = {
+    LogisticRegression: LogisticFamily,
     Ridge: RidgeFamily,
     LinearRegression: RidgeFamily,
     RidgeClassifier: RidgeClassifierFamily,

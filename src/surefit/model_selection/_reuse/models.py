@@ -28,12 +28,15 @@ class FoldModels(ABC):
     ----------
     answers_by : str
         The method whose answers are computed for all candidates at once.
+    missing : frozenset of int
+        Candidates that were not solved, and are for the caller to fit.
     """
 
     answers_by: ClassVar[str] = "predict"
 
     def __init__(self, template: Any, values: Sequence[dict[str, Any]]) -> None:
         self.template, self.values = template, values
+        self.missing: frozenset[int] = frozenset()
         self._asked: dict[int, _Answers] = {}
 
     @abstractmethod
@@ -137,8 +140,12 @@ class LinearModels(FoldModels):
     def answers(self, X: Any, first: int, last: int) -> Sequence[Any]:
         if not (isinstance(X, np.ndarray) or hasattr(X, "tocsr")):  # a data frame, a list
             X = np.asarray(X, dtype=self.coef.dtype)
-        W = np.moveaxis(self.coef[first:last], 0, 1)  # (p, m, T)
-        p, m, T = W.shape
-        Z = np.asarray(X @ np.ascontiguousarray(W.reshape(p, m * T))).reshape(-1, m, T)
-        Z = np.moveaxis(Z, 1, 0) + self.intercept[first:last, None, :]
-        return Z[:, :, 0] if self.single else Z
+        W, b = self.coef[first:last], self.intercept[first:last]
+        m, p, T = W.shape
+        across = np.ascontiguousarray(np.moveaxis(W, 1, 2).reshape(m * T, p))
+        if isinstance(X, np.ndarray):
+            Z = across @ X.T  # a row a candidate, so that each answer is in one piece
+        else:
+            Z = np.ascontiguousarray(np.asarray(X @ across.T).T)
+        Z += b.reshape(-1, 1)
+        return Z if self.single else np.moveaxis(Z.reshape(m, T, -1), 1, 2)

@@ -89,8 +89,14 @@ class FoldPlan:
         Those that are missing are for the caller to fit, one by one.
         """
         for members, models, seconds in self._fitted(k):
-            own = (self.test(k)[0], self.train(k)[0])
-            for j, i in enumerate(members):
+            yield from self._models(k, members, models, seconds)
+
+    def _models(
+        self, k: int, members: list[int], models: FoldModels, seconds: float
+    ) -> Iterator[tuple[int, Any, float]]:
+        own = (self.test(k)[0], self.train(k)[0])
+        for j, i in enumerate(members):
+            if j not in models.missing:
                 yield i, models.model(j, own), seconds / len(members)
 
     def scored(
@@ -100,13 +106,18 @@ class FoldPlan:
         for members, models, seconds in self._fitted(k):
             found = self._scores(models, k, scorers, train)
             if found is None:
-                own = (self.test(k)[0], self.train(k)[0])
-                for j, i in enumerate(members):
-                    yield i, models.model(j, own), seconds / len(members)
+                yield from self._models(k, members, models, seconds)
                 continue
             test, fitted, score_time = found
             share = 1.0 / len(members)
-            yield Scored(members, test, fitted, share * seconds, share * score_time)
+            there = [j for j in range(len(members)) if j not in models.missing]
+            yield Scored(
+                [members[j] for j in there],
+                [scores[there] for scores in test],
+                None if fitted is None else [scores[there] for scores in fitted],
+                share * seconds,
+                share * score_time,
+            )
 
     def _fitted(self, k: int) -> Iterator[tuple[list[int], FoldModels, float]]:
         for members, family in self.groups:
