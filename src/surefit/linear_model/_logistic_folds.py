@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.utils.validation import _check_method_params
 
+from .._selection import take_rows
 from ..duality import duality_gap
 from ..iterate import Fit, Stop, Trace
 from ..offsets import null_value
 from ..penalties import NoPenalty
-from ._selection import take_rows
 from .logistic import LogisticRegression
 
 __all__ = ["FoldPath", "best_places", "fold_path", "path_models", "public", "score_path", "set_model", "solved"]
