@@ -45,3 +45,7 @@ class Family(ABC):
     @abstractmethod
     def fit(self, k: int) -> FoldModels:
         """All candidates, fitted to the training rows of a fold."""
+
+    def refit(self, model: Any, X: Any, y: Any) -> bool:
+        """Fit an estimator of this family to all rows with what is known of them; False: it is not done."""
+        return False

@@ -54,8 +54,13 @@ class FoldPlan:
 
     prefer = "threads"  # the work is done in libraries that let go of the interpreter lock
 
-    def __init__(self, groups: list[tuple[list[int], Family]], folds: Folds) -> None:
-        self.groups, self.folds = groups, folds
+    def __init__(
+        self,
+        groups: list[tuple[list[int], Family]],
+        folds: Folds,
+        candidates: Sequence[dict[str, Any]],
+    ) -> None:
+        self.groups, self.folds, self.candidates = groups, folds, candidates
         self.shared = 0.0  # seconds of each fit's share of what all of them share
         self.name = ", ".join(dict.fromkeys(family.name for _, family in groups))
         self.covers = frozenset(i for members, _ in groups for i in members)
@@ -119,6 +124,10 @@ class FoldPlan:
                 share * score_time,
             )
 
+    def refit(self, i: int, model: Any, X: Any, y: Any) -> bool:
+        """Fit the i-th candidate to all rows with what the plan knows of them; False where it knows nothing."""
+        return any(i in members and family.refit(model, X, y) for members, family in self.groups)
+
     def _fitted(self, k: int) -> Iterator[tuple[list[int], FoldModels, float]]:
         for members, family in self.groups:
             start = time.perf_counter()
@@ -178,7 +187,7 @@ def fold_plan(
     if weights is not None and np.shape(weights) != (_length(X),):
         return None
     folds = Folds(estimator, X, y, list(splits), None if weights is None else np.asarray(weights))
-    plan = FoldPlan(list(_groups(estimator, candidates, folds)), folds)
+    plan = FoldPlan(list(_groups(estimator, candidates, folds)), folds, candidates)
     plan.prepare()
     return plan if plan.groups else None
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...design import as_design
-from ...linear_model import LinearRegression
+from ...linear_model import LinearRegression, Ridge
 from ...solvers.fold_moments import FoldSums, Sums
 from ...solvers.ridge_path import fold_paths, path_of_moments
 from .family import Family
@@ -113,6 +113,15 @@ class RidgeFamily(Family):
             raise ValueError("no training rows of positive weight")
         [found] = fold_paths(rows, Y[train], s[train], everything, alphas, fit_intercept=free)
         return found
+
+    def refit(self, model: Any, X: Any, y: Any) -> bool:
+        sums = self.sums.get(bool(model.fit_intercept))
+        if sums is None or type(model) is not Ridge or not model.alpha:
+            return False
+        total = sums.moments(sums.total)
+        given = (total.gram, total.right, total.mean, total.y_mean)
+        model._fit(X, y, self.folds.sample_weight, given)
+        return True
 
     def extra(self) -> dict[str, Any]:
         """Attributes that do not depend on alpha."""
