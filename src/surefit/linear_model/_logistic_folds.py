@@ -20,7 +20,16 @@ from ..offsets import null_value
 from ..penalties import NoPenalty
 from .logistic import LogisticRegression
 
-__all__ = ["FoldPath", "best_places", "fold_path", "path_models", "public", "score_path", "set_model", "solved"]
+__all__ = [
+    "FoldPath",
+    "best_places",
+    "fold_path",
+    "path_models",
+    "public",
+    "score_path",
+    "set_model",
+    "solved",
+]
 
 Array = NDArray[np.float64]
 _GOOD_START = 1e-5  # the relative gap with which a start needs no steps, when tol is looser

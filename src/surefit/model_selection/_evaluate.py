@@ -216,7 +216,9 @@ def _tabulated(part: Scored, job: Job, n: int) -> Iterator[tuple[int, dict[str, 
             if table is not None:
                 scores = [float(row[place]) for row in table]
                 result[key] = scores[0] if names is None else dict(zip(names, scores, strict=True))
-        result["evidence"] = NOTHING if job.loss is None else _evidence(job, None, result, (None,) * 2)
+        result["evidence"] = (
+            NOTHING if job.loss is None else _evidence(job, None, result, (None,) * 2)
+        )
         yield i, result
 
 

@@ -75,7 +75,9 @@ class FoldSums:
         self.X, self.Y, self.s, self.folds, self.free = X, Y, s, folds, fit_intercept
         n, p = X.shape
         self.center, self.y_center = np.zeros(p), np.zeros(Y.shape[1])
-        if fit_intercept:  # for dense rows, that of a few of them does: the rest is moved at the end
+        if (
+            fit_intercept
+        ):  # for dense rows, that of a few of them does: the rest is moved at the end
             design = as_design(X)
             dense = isinstance(design, Dense)
             self.center = design.near_mean() if dense else design.mean(s)

@@ -206,7 +206,9 @@ class _State:
     def _gradients(self, points: Array) -> Array:
         return _full(_slopes(self.rows, points), points, self.Cs, self.rows.free)
 
-    def walk(self, target: Array, most: Array) -> Iterator[tuple[NDArray[np.intp], Array, NDArray[np.bool_]]]:
+    def walk(
+        self, target: Array, most: Array
+    ) -> Iterator[tuple[NDArray[np.intp], Array, NDArray[np.bool_]]]:
         """Yield (which, points, whether solved) after each evaluation."""
         length = np.ones(len(self.Cs))
         direction = -self._corrected(self.gradients)

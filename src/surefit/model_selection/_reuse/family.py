@@ -39,6 +39,14 @@ class Family(ABC):
     def serves(cls, template: Any, values: Sequence[dict[str, Any]]) -> bool:
         """Whether these candidates have something in common that separate fits would compute again."""
 
+    @classmethod
+    def parted(
+        cls, estimator: Any, candidate: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The parameters of a candidate that a group shares, and those that vary in it."""
+        own = {name: value for name, value in candidate.items() if name in cls.varies}
+        return {name: value for name, value in candidate.items() if name not in own}, own
+
     def prepare(self) -> None:
         """What all folds share."""
 

@@ -51,6 +51,10 @@ class FoldModels(ABC):
         """Sums of squared errors (m, T) on the test or training rows, where they cost no prediction."""
         return None
 
+    def parts(self, which: str) -> list[tuple[list[int], FoldModels, Any]]:
+        """(candidates, their models, X), where the test or training rows are not those of the caller."""
+        return []
+
     def model(self, j: int, own: Sequence[Any] = ()) -> Any:
         """The j-th candidate as an estimator that knows its answers for the objects in ``own``."""
         model = copy.copy(self.template)
@@ -65,6 +69,7 @@ class FoldModels(ABC):
             return ordinary(X, *args, **options)
 
         if own:
+            answer.__name__ = self.answers_by  # scorers look which method they were given
             model.__dict__[self.answers_by] = answer
         return model
 

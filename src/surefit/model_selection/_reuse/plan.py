@@ -13,13 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.utils._param_validation import (
-    InvalidParameterError,
-    validate_parameter_constraints,
-)
 
-from .families import family_of
+from .families import family_of, groups, weights_of
 from .family import Family
 from .models import FoldModels
 from .rows import Folds
@@ -28,7 +23,11 @@ from .scores import known_metric, score_all
 __all__ = ["FoldPlan", "Scored", "fold_plan"]
 
 Array = NDArray[np.float64]
-_REFUSED = (ArithmeticError, ValueError, MemoryError)  # what data that a family cannot use may raise
+_REFUSED = (
+    ArithmeticError,
+    ValueError,
+    MemoryError,
+)  # what data that a family cannot use may raise
 
 
 class Scored(NamedTuple):
@@ -181,71 +180,16 @@ def fold_plan(
         Not looked at here.
     """
     given = {key: value for key, value in (fit_params or {}).items() if value is not None}
-    weights = given.pop("sample_weight", None)
+    weights = given.pop(weights_of(estimator), None)
     if given or family_of(estimator) is None:
         return None
     if weights is not None and np.shape(weights) != (_length(X),):
         return None
     folds = Folds(estimator, X, y, list(splits), None if weights is None else np.asarray(weights))
-    plan = FoldPlan(list(_groups(estimator, candidates, folds)), folds, candidates)
+    plan = FoldPlan(list(groups(estimator, candidates, folds)), folds, candidates)
     plan.prepare()
     return plan if plan.groups else None
 
 
 def _length(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _groups(
-    estimator: Any, candidates: Sequence[dict[str, Any]], folds: Folds
-) -> Iterator[tuple[list[int], Family]]:
-    """Candidates that differ in what their family varies only."""
-    kind = family_of(estimator)
-    assert kind is not None
-    known = estimator.get_params(deep=False)
-    members: dict[Any, list[int]] = {}
-    shared: dict[Any, dict[str, Any]] = {}
-    for i, candidate in enumerate(candidates):
-        if not set(candidate) <= set(known):
-            continue
-        fixed = {name: value for name, value in candidate.items() if name not in kind.varies}
-        key = tuple((name, _key(fixed[name])) for name in sorted(fixed))
-        members.setdefault(key, []).append(i)
-        shared.setdefault(key, fixed)
-    for key, numbers in members.items():
-        template = clone(estimator).set_params(**shared[key])
-        template.__dict__["certify"] = False  # the models of the folds carry no certificates
-        varying = {name: getattr(template, name) for name in kind.varies if hasattr(template, name)}
-        valid, values = [], []
-        for i in numbers:
-            own = {name: candidates[i].get(name, varying[name]) for name in varying}
-            if _in_range(template, own):
-                valid.append(i)
-                values.append(own)
-        if len(valid) >= kind.least and _valid(template, values[0]) and kind.serves(template, values):
-            yield valid, kind(template, values, folds)
-
-
-def _key(value: Any) -> Any:
-    """Something to tell values apart by; what cannot be compared is only equal to itself."""
-    if isinstance(value, (str, bool, int, float, type(None), np.generic)):
-        return type(value).__name__, value
-    return id(value)
-
-
-def _in_range(template: Any, values: dict[str, Any]) -> bool:
-    rules = type(template)._parameter_constraints
-    try:
-        own = {name: rules[name] for name in values if name in rules}
-        validate_parameter_constraints(own, values, caller_name=type(template).__name__)
-    except InvalidParameterError:
-        return False
-    return True
-
-
-def _valid(template: Any, values: dict[str, Any]) -> bool:
-    try:
-        clone(template).set_params(**values)._validate_params()
-    except (InvalidParameterError, ValueError):
-        return False
-    return True

@@ -163,7 +163,9 @@ class RidgeClassifierFamily(RidgeFamily):
         template._learn_labels(self.labels[train])
         if np.array_equal(template.classes_, self.template.classes_) and self.plain_weights:
             return self._solved(k, template, self.Y, self.s)
-        own = template._targets(self.labels[train])  # a class is missing, or the weights depend on the fold
+        own = template._targets(
+            self.labels[train]
+        )  # a class is missing, or the weights depend on the fold
         weights = template._weights(
             self.labels[train], None if self.weights is None else self.weights[train]
         )

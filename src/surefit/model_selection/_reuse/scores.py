@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn import metrics
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics._scorer import _PassthroughScorer, _Scorer
+from sklearn.pipeline import Pipeline
 
 from .models import FoldModels
 
@@ -41,7 +42,7 @@ def _r2(errors: Array, squares: Array) -> Array:
 def known_metric(scorer: Any, template: Any) -> tuple[Any, float] | None:
     """The metric and its sign; None for a scorer that must be called."""
     if isinstance(scorer, _PassthroughScorer):
-        own = type(template).score
+        own = type(template.steps[-1][1] if type(template) is Pipeline else template).score
         if own is RegressorMixin.score:
             return metrics.r2_score, 1.0
         return (metrics.accuracy_score, 1.0) if own is ClassifierMixin.score else None
@@ -63,6 +64,9 @@ def score_all(
     """The scores (m,) of all candidates by each metric; None where one of them must be called after all."""
     if np.shape(y)[0] < 2:
         return None  # scikit-learn has its own words for these
+    parts = models.parts(which)
+    if parts:
+        return _together(models, parts, wanted, y, which)
     answers = _Predictions(models, X)
     out = []
     for metric, sign in wanted:
@@ -82,6 +86,19 @@ def score_all(
             out.append(sign * answers.by_row(Y[:, 0], _ROWS[metric]))
         else:
             return None
+    return out
+
+
+def _together(
+    models: FoldModels, parts: list[Any], wanted: list[tuple[Any, float]], y: Any, which: str
+) -> list[Array] | None:
+    out = [np.full(len(models.values), np.nan) for _ in wanted]
+    for members, own, X in parts:
+        found = score_all(own, wanted, X, y, which)
+        if found is None:
+            return None
+        for column, scores in zip(out, found, strict=True):
+            column[members] = scores
     return out
 
 
