@@ -26,7 +26,7 @@ from ._losses import NOTHING, BoundedLoss
 from ._progress import Progress, ProgressParallel
 from ._reuse import FoldPlan, fold_plan
 
-__all__ = ["Job", "evaluate", "report_failures"]
+__all__ = ["Job", "collect_evidence", "evaluate", "report_failures"]
 
 
 class Job(NamedTuple):
@@ -40,8 +40,7 @@ class Job(NamedTuple):
     error_score: Any = np.nan
     verbose: int = 0
     caller: Any = None
-    loss: BoundedLoss | None = None  # of which evidence is collected
-    metric: str | None = None  # the score that is this loss, where there are several
+    losses: tuple[tuple[str, BoundedLoss], ...] = ()  # of which evidence is collected, by score
 
 
 def evaluate(
@@ -127,10 +126,9 @@ def _alone(
         **progress,
     )
     fitted = result["estimator"] if job.return_estimator else result.pop("estimator")
-    result["evidence"] = NOTHING
-    if job.loss is not None and result["fit_error"] is None:
-        rows = _safe_split(fitted, X, y, test, train) if job.loss.needs_rows else (None, None)
-        result["evidence"] = _evidence(job, fitted, result, rows)
+    needed = result["fit_error"] is None and any(loss.needs_rows for _, loss in job.losses)
+    rows = _safe_split(fitted, X, y, test, train) if needed else (None, None)
+    result["evidence"] = _evidence(job, fitted, result, rows)
     return result
 
 
@@ -167,9 +165,7 @@ def _planned(
             if key == "test_scores":
                 result["score_time"] = time.time() - start
         result["n_test_samples"] = _num_samples(test_rows[0])
-        result["evidence"] = NOTHING
-        if job.loss is not None and result["fit_error"] is None:
-            result["evidence"] = _evidence(job, fitted, result, test_rows)
+        result["evidence"] = _evidence(job, fitted, result, test_rows)
         if job.return_estimator:
             result["estimator"] = fitted
         outcomes[i] = result
@@ -185,11 +181,15 @@ def _planned(
     return [outcomes[i] for i in range(len(candidates))]
 
 
-def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> tuple[float, ...]:
-    assert job.loss is not None
-    scores = result["test_scores"]
-    score = scores[job.metric] if isinstance(scores, dict) else scores
-    return job.loss.evidence(fitted, *rows, float(score), result["n_test_samples"])
+def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[Any]:
+    """What is observed of each loss; nothing where the fit failed."""
+    if result["fit_error"] is not None:
+        return [NOTHING for _ in job.losses]
+    scores, n = result["test_scores"], result["n_test_samples"]
+    return [
+        loss.evidence(fitted, *rows, float(scores[name] if isinstance(scores, dict) else scores), n)
+        for name, loss in job.losses
+    ]
 
 
 def _error_scores(job: Job) -> Any:
@@ -253,3 +253,9 @@ def report_failures(
         FitFailedWarning,
         stacklevel=2,
     )
+
+
+def collect_evidence(out: list[dict[str, Any]], shape: tuple[int, int], which: int = 0) -> Any:
+    """Evidence about one of the losses, of shape (candidates, splits, 4); NaN where there is none."""
+    found = [r["evidence"][which] if which < len(r["evidence"]) else NOTHING for r in out]
+    return np.array(found, dtype=np.float64).reshape(*shape, 4)
