@@ -38,6 +38,7 @@ from sklearn.model_selection import (
 
 from .bounds import clopper_pearson, empirical_bernstein, hoeffding_radius, selection_excess
 from .search import GridSearchCV, RandomizedSearchCV
+from .validation import cross_val_score, cross_validate
 
 __all__ = [
     "BaseCrossValidator",
@@ -68,6 +69,8 @@ __all__ = [
     "check_cv",
     "clopper_pearson",
     "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
     "empirical_bernstein",
     "hoeffding_radius",
     "permutation_test_score",

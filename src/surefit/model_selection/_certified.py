@@ -20,7 +20,15 @@ from ..certificate import Certificate, CertificateWarning, Claim, Kind, verify
 from ..fingerprint import fingerprint
 from ._losses import BoundedLoss, bounded_loss
 
-__all__ = ["Selected", "claims_of", "data_id", "is_random", "scores_claim"]
+__all__ = [
+    "Selected",
+    "check_range",
+    "claims_of",
+    "data_id",
+    "is_random",
+    "loss_for",
+    "scores_claim",
+]
 
 Array = NDArray[np.float64]
 
@@ -89,24 +97,32 @@ class Selected(Certified):
             scorers = scorers._scorers[metric]
         if y is None:
             return "without y there is no loss that a row could have"
-        loss = bounded_loss(scorers, self.estimator, y, self._range())
-        if isinstance(loss, BoundedLoss) and self.bound == "clopper-pearson":
-            if not loss.zero_one or loss.range != (0.0, 1.0):
-                return (
-                    f"bound='clopper-pearson' is for 0-1 losses; the {loss.words} is not one. Use 'hoeffding' or "
-                    "'bernstein'"
-                )
-        return loss
+        loss = bounded_loss(scorers, self.estimator, y, check_range(self.loss_range))
+        return loss_for(self.bound, loss)
 
-    def _range(self) -> tuple[float, float] | None:
-        if self.loss_range is None:
-            return None
-        ends = tuple(float(end) for end in self.loss_range)
-        if len(ends) != 2 or not np.isfinite(ends).all() or not ends[0] < ends[1]:
-            raise ValueError(
-                f"loss_range must be two finite numbers, the lower first, got {self.loss_range!r}."
-            )
-        return ends[0], ends[1]
+
+def check_range(loss_range: Any) -> tuple[float, float] | None:
+    """The range of a loss as two floats."""
+    if loss_range is None:
+        return None
+    ends = tuple(float(end) for end in loss_range)
+    if len(ends) != 2 or not np.isfinite(ends).all() or not ends[0] < ends[1]:
+        raise ValueError(
+            f"loss_range must be two finite numbers, the lower first, got {loss_range!r}."
+        )
+    return ends[0], ends[1]
+
+
+def loss_for(bound: str, loss: BoundedLoss | str) -> BoundedLoss | str:
+    """The loss, or why the bound does not apply to it."""
+    if isinstance(loss, str) or bound != "clopper-pearson":
+        return loss
+    if loss.zero_one and loss.range == (0.0, 1.0):
+        return loss
+    return (
+        f"bound='clopper-pearson' is for 0-1 losses; the {loss.words} is not one. Use 'hoeffding' or "
+        "'bernstein'"
+    )
 
 
 def data_id(X: Any, y: Any, sample_weight: Any) -> str:

@@ -26,7 +26,7 @@ from ._losses import NOTHING, BoundedLoss
 from ._progress import Progress, ProgressParallel
 from ._reuse import FoldPlan, Scored, fold_plan
 
-__all__ = ["Job", "evaluate", "report_failures"]
+__all__ = ["Job", "collect_evidence", "evaluate", "report_failures"]
 
 
 class Job(NamedTuple):
@@ -40,8 +40,7 @@ class Job(NamedTuple):
     error_score: Any = np.nan
     verbose: int = 0
     caller: Any = None
-    loss: BoundedLoss | None = None  # of which evidence is collected
-    metric: str | None = None  # the score that is this loss, where there are several
+    losses: tuple[tuple[str, BoundedLoss], ...] = ()  # of which evidence is collected, by score
 
 
 def evaluate(
@@ -133,10 +132,9 @@ def _alone(
         **progress,
     )
     fitted = result["estimator"] if job.return_estimator else result.pop("estimator")
-    result["evidence"] = NOTHING
-    if job.loss is not None and result["fit_error"] is None:
-        rows = _safe_split(fitted, X, y, test, train) if job.loss.needs_rows else (None, None)
-        result["evidence"] = _evidence(job, fitted, result, rows)
+    needed = result["fit_error"] is None and any(loss.needs_rows for _, loss in job.losses)
+    rows = _safe_split(fitted, X, y, test, train) if needed else (None, None)
+    result["evidence"] = _evidence(job, fitted, result, rows)
     return result
 
 
@@ -181,9 +179,7 @@ def _planned(
             if key == "test_scores":
                 result["score_time"] = time.time() - start
         result["n_test_samples"] = _num_samples(test_rows[0])
-        result["evidence"] = NOTHING
-        if job.loss is not None and result["fit_error"] is None:
-            result["evidence"] = _evidence(job, fitted, result, test_rows)
+        result["evidence"] = _evidence(job, fitted, result, test_rows)
         outcomes[i] = result
         _print_end(job, candidates[i], result, (k, len(splits)))
     for i, parameters in enumerate(candidates):
@@ -199,7 +195,7 @@ def _planned(
 
 def _scorers(job: Job) -> list[Any]:
     """The scorers one by one, where a table of scores without models would do."""
-    if job.score_params or (job.loss is not None and job.loss.needs_rows):
+    if job.score_params or any(loss.needs_rows for _, loss in job.losses):
         return []
     if isinstance(job.scorer, _MultimetricScorer):
         return list(job.scorer._scorers.values())
@@ -216,17 +212,19 @@ def _tabulated(part: Scored, job: Job, n: int) -> Iterator[tuple[int, dict[str, 
             if table is not None:
                 scores = [float(row[place]) for row in table]
                 result[key] = scores[0] if names is None else dict(zip(names, scores, strict=True))
-        result["evidence"] = (
-            NOTHING if job.loss is None else _evidence(job, None, result, (None,) * 2)
-        )
+        result["evidence"] = _evidence(job, None, result, (None, None))
         yield i, result
 
 
-def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> tuple[float, ...]:
-    assert job.loss is not None
-    scores = result["test_scores"]
-    score = scores[job.metric] if isinstance(scores, dict) else scores
-    return job.loss.evidence(fitted, *rows, float(score), result["n_test_samples"])
+def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[Any]:
+    """What is observed of each loss; nothing where the fit failed."""
+    if result["fit_error"] is not None:
+        return [NOTHING for _ in job.losses]
+    scores, n = result["test_scores"], result["n_test_samples"]
+    return [
+        loss.evidence(fitted, *rows, float(scores[name] if isinstance(scores, dict) else scores), n)
+        for name, loss in job.losses
+    ]
 
 
 def _error_scores(job: Job) -> Any:
@@ -290,3 +288,9 @@ def report_failures(
         FitFailedWarning,
         stacklevel=2,
     )
+
+
+def collect_evidence(out: list[dict[str, Any]], shape: tuple[int, int], which: int = 0) -> Any:
+    """Evidence about one of the losses, of shape (candidates, splits, 4); NaN where there is none."""
+    found = [r["evidence"][which] if which < len(r["evidence"]) else NOTHING for r in out]
+    return np.array(found, dtype=np.float64).reshape(*shape, 4)

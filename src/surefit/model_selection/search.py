@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from inspect import signature
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -26,7 +27,7 @@ from ..base import Certified
 from ..certificate import Claim, Kind, Status
 from ._certified import Selected, claims_of, is_random, scores_claim
 from ._claims import Statistics, excess_claim, folds_claim, generalisation_claim, sampling
-from ._evaluate import Job, evaluate, report_failures
+from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss
 from ._reuse import FoldPlan
 
@@ -141,7 +142,8 @@ class _Search(Selected):
             results = self._format_results(candidates, len(splits), out, more_results)
             return results
 
-        self._run_search(evaluate_candidates, callback_ctx=root)
+        told_apart = "callback_ctx" in signature(self._run_search).parameters
+        self._run_search(evaluate_candidates, **({"callback_ctx": root} if told_apart else {}))
         first = out[0]["test_scores"]
         self.multimetric_ = isinstance(first, dict)
         if callable(self.scoring) and self.multimetric_:
@@ -157,8 +159,7 @@ class _Search(Selected):
             self._refit(root, base, X, y, routed.estimator.fit, told, plan)
         self._scorer = scorers._scorers if isinstance(scorers, _MultimetricScorer) else scorers
         self.cv_results_ = results
-        shape = (len(candidates), len(splits), 4)
-        self.evidence_ = np.array([result["evidence"] for result in out]).reshape(shape)
+        self.evidence_ = collect_evidence(out, (len(candidates), len(splits)))
         self.folds_ = pack_folds(splits, _num_samples(X))
         self.fit_parameters_ = sorted(name for name, value in params.items() if value is not None)
         root.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=told)
@@ -186,8 +187,7 @@ class _Search(Selected):
             random = is_random(self.estimator, *params)
             kind = is_classifier(self.estimator)
             claims.append(scores_claim(recorded, found, sizes, kind, random, what))
-        chosen = getattr(self, "best_index_", None)
-        if chosen is not None:
+        if self._chosen() is not None:
             claims.append(self._choice_claim())
         claims += self._statistical_claims(X, y, sample_weight, evidence, splits, folds)
         if "best_estimator_" in vars(self):
@@ -201,6 +201,12 @@ class _Search(Selected):
                 model = self.best_estimator_
                 claims += claims_of(model, X, y, sample_weight, full=full, name="best_estimator_")
         return claims
+
+    def _chosen(self) -> int | None:
+        """The candidate that was chosen, if one was."""
+        if self.multimetric_ and not self.refit:
+            return None
+        return int(self.best_index_)
 
     def _metrics(self) -> list[str]:
         """Names of the scores, as cv_results_ has them."""
@@ -234,8 +240,8 @@ class _Search(Selected):
             ]
             for m in names
         ]
-        evidence = np.array([result["evidence"] for result in out]).reshape(*shape, 4)
-        return np.array(scores, dtype=np.float64).reshape(len(names), *shape), evidence
+        found = np.array(scores, dtype=np.float64).reshape(len(names), *shape)
+        return found, collect_evidence(out, shape)
 
     def _choice_claim(self) -> Claim:
         """The candidate has the best mean of the recorded scores."""
@@ -268,7 +274,7 @@ class _Search(Selected):
         else:
             sizes = np.array([len(test) for _, test in splits])
             statistics = Statistics(evidence, sizes, loss, self.delta, self.bound, kind)
-        chosen = getattr(self, "best_index_", None)
+        chosen = self._chosen()
         many, folds_count = _count(len(evidence), "candidate"), len(splits)
         words = "" if chosen is None else f" of {_parameters_words(self.best_params_)}"
         who = f" of the {folds_count} fold models{words}"
@@ -290,8 +296,7 @@ class _Search(Selected):
             error_score=self.error_score,
             verbose=self.verbose,
             caller=self,
-            loss=loss if isinstance(loss, BoundedLoss) and self.certify is not False else None,
-            metric=metric if isinstance(metric, str) else None,
+            losses=((metric, loss),) if self.certify and isinstance(loss, BoundedLoss) else (),
         )
         return job, loss
 
