@@ -1,7 +1,7 @@
 """Kernels of the exact neighbour search; the method and its proof are in :mod:`surefit.solvers.neighbours`.
 
 A closed file: every jitted function it calls lives here. The error-free transformations (Knuth's sum, Dekker's
-product) must not be compiled with fast mathematics; only the scan for the least entry is.
+product) must not be compiled with fast mathematics.
 """
 
 from __future__ import annotations
@@ -38,27 +38,25 @@ _COLUMN = types.Array(_F64, 1, "C")
     ],
     cache=True,
     nogil=True,
-    fastmath={"nnan", "nsz", "reassoc"},
 )
 def scan(products, offsets, start, scores, rows):
     """Push the scores offsets_j - products_ij of a block into heaps of the smallest, one a query.
 
     ``scores`` and ``rows`` are max-heaps: the root is the largest of the kept. Most stretches of a block hold
-    nothing smaller than the root, which one vectorised minimum shows.
+    nothing smaller than the root, which a vectorised count shows.
     """
     n, size = products.shape[1], scores.shape[1]
     for i in range(products.shape[0]):
         root = scores[i, 0]
         for first in range(0, n, _CHUNK):
-            last = min(first + _CHUNK, n)
-            least = offsets[first] - products[i, first]
-            for j in range(first, last):
-                score = offsets[j] - products[i, j]
-                least = score if score < least else least
-            if not least < root:
+            stretch, shifts = products[i, first : first + _CHUNK], offsets[first : first + _CHUNK]
+            smaller = np.int32(0)
+            for j in range(len(stretch)):
+                smaller = np.int32(smaller + np.int32(shifts[j] - stretch[j] < root))
+            if smaller == 0:
                 continue
-            for j in range(first, last):
-                score = offsets[j] - products[i, j]
+            for j in range(len(stretch)):
+                score = shifts[j] - stretch[j]
                 if not score < root:
                     continue
                 at = 0
@@ -74,7 +72,7 @@ def scan(products, offsets, start, scores, rows):
                     rows[i, at] = rows[i, child]
                     at = child
                 scores[i, at] = score
-                rows[i, at] = start + j
+                rows[i, at] = start + first + j
                 root = scores[i, 0]
 
 
@@ -166,10 +164,7 @@ def _twofold(queries, table, i, row):
 
 
 @njit(
-    [
-        types.boolean(_QUERIES, table, types.int64, types.int64, types.int64)
-        for table in _TABLES
-    ],
+    [types.boolean(_QUERIES, table, types.int64, types.int64, types.int64) for table in _TABLES],
     cache=True,
     nogil=True,
 )

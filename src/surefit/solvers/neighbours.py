@@ -49,11 +49,13 @@ Indices = NDArray[np.int64]
 
 _TAME = 2.0**500  # squares of such numbers do not overflow
 _EXTRA = 8  # candidates beyond k: enough unless rows crowd within rounding
-_QUERIES, _ROWS = 192, 1024  # of a block of products
+_QUERIES, _ROWS = 512, 256  # of a block of products
 _UNIT = {np.dtype(np.float32): 2.0**-24, np.dtype(np.float64): 2.0**-53}
 _TINY = {np.dtype(np.float32): 2.0**-120, np.dtype(np.float64): 2.0**-1000}
 _FAR = {np.dtype(np.float32): 2.0**40, np.dtype(np.float64): 2.0**400}
-_TREE_SLACK = 1e-11  # relative rounding of a tree's squared distances to its boxes, far more than it can be
+_TREE_SLACK = (
+    1e-11  # relative rounding of a tree's squared distances to its boxes, far more than it can be
+)
 _TREE_FLOOR = 1e-280  # squares below may have lost bits to underflow
 
 
@@ -165,7 +167,7 @@ class NeighbourIndex:
         """Candidates by matrix products; all other rows lie at squared distance ``beyond`` or more."""
         centre, scale, table, offsets, kappa = self._prepare(kind)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            scaled = np.ldexp(queries - centre, scale)
+            scaled = (queries - centre) * 2.0**scale
             usable = np.abs(scaled).max(axis=1, initial=0.0) < _FAR[kind]
             scaled = np.where(usable[:, None], scaled, 0.0).astype(kind)
         scores = np.full((len(queries), near), np.inf, dtype=kind)
@@ -173,7 +175,9 @@ class NeighbourIndex:
         block = np.empty((len(queries), min(_ROWS, self.n)), dtype=kind)
         for start in range(0, self.n, _ROWS):
             part = table[start : start + _ROWS]
-            out = block if len(part) == block.shape[1] else np.empty((len(queries), len(part)), kind)
+            out = (
+                block if len(part) == block.shape[1] else np.empty((len(queries), len(part)), kind)
+            )
             np.matmul(scaled, part.T, out=out)
             scan(out, offsets[start : start + _ROWS], start, scores, rows)
         root = scores[:, 0].astype(np.float64)
@@ -193,11 +197,11 @@ class NeighbourIndex:
             parts = [slice(i, i + step) for i in range(0, self.n, step)]
             for part in parts:
                 largest = max(largest, float(np.abs(self.table[part] - centre).max(initial=0.0)))
-            scale = -math.frexp(largest)[1] if largest > 0 else 0
+            scale = min(-math.frexp(largest)[1], 1000) if largest > 0 else 0
             norms = np.empty(self.n)
             for part in parts:
                 with np.errstate(under="ignore"):
-                    table[part] = np.ldexp(self.table[part] - centre, scale)
+                    table[part] = (self.table[part] - centre) * 2.0**scale
                 norms[part] = np.einsum("ij,ij->i", table[part], table[part], dtype=np.float64)
             unit = _UNIT[kind]
             gamma = self.p * unit / max(1.0 - self.p * unit, 0.5)
@@ -222,7 +226,9 @@ class NeighbourIndex:
     def _by_sparse_products(self, queries: Array, near: int) -> tuple[Indices, Array]:
         """The scores of step 1 without centring, in float64."""
         if "norms" not in self._prepared:
-            self._prepared["norms"] = np.asarray(self.table.multiply(self.table).sum(axis=1)).ravel()
+            self._prepared["norms"] = np.asarray(
+                self.table.multiply(self.table).sum(axis=1)
+            ).ravel()
         norms = self._prepared["norms"]
         unit = _UNIT[np.dtype(np.float64)]
         kappa = self.p * unit + 2.01 * unit + self.p * 2.0**-52
@@ -261,7 +267,9 @@ class NeighbourIndex:
         rows, squares = np.ascontiguousarray(rows), np.ascontiguousarray(squares)
         undecided = np.zeros(len(rows), dtype=np.bool_)
         if not self.sparse:
-            order(np.ascontiguousarray(queries), self.table, rows, squares, self.error, k, undecided)
+            order(
+                np.ascontiguousarray(queries), self.table, rows, squares, self.error, k, undecided
+            )
         for i in range(len(rows)) if self.sparse else ():
             ascending = np.sort(rows[i])  # so that local numbers break ties as the true ones do
             query, table = self._compact(queries[i], ascending)
