@@ -19,12 +19,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._jit.smo import add_rows, gaussian_block, gaussian_sum
 from .._threads import over_rows
 
-__all__ = ["GaussianRows", "KernelRows", "RowSource", "WholeMatrix"]
+__all__ = ["FeatureRows", "GaussianRows", "KernelRows", "RowSource", "TensorRows", "WholeMatrix"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -165,7 +166,7 @@ class KernelRows(RowSource):
         self.rows, self.diag = rows, np.ascontiguousarray(diag, dtype=np.float64)
         self.n, self.exact, self._sharper = len(diag), dtype == np.float64, sharper
         room = int(cache_mb * 2**20 / (self.n * np.dtype(dtype).itemsize))
-        self.size = min(self.n, max(room, 2048))
+        self.size = min(self.n, max(room, 512))
         self.store = np.empty((self.size, self.n), dtype=dtype)
         self.slot = np.full(self.n, -1, dtype=np.int64)  # of a row, where it is kept
         self.owner = np.full(self.size, -1, dtype=np.int64)
@@ -213,3 +214,91 @@ class KernelRows(RowSource):
                 out[among] += w @ self.store[np.ix_(slots, among)]
             else:
                 over_rows(self.n, work, least=2048)
+
+
+class FeatureRows(RowSource):
+    """The linear kernel: a product goes through the features, and no kernel row is ever needed."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = sp.csr_array(X) if sp.issparse(X) else np.ascontiguousarray(X)
+        self.X = self.X.astype(np.float64, copy=False)
+        self.n, self.exact = self.X.shape[0], True
+        squares = self.X.multiply(self.X) if sp.issparse(self.X) else self.X * self.X
+        self.diag = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+
+    def among(self, rows: Index) -> RowSource:
+        return FeatureRows(self.X[rows])
+
+    def block(self, rows: Index) -> NDArray[Any]:
+        part = self.X[rows]
+        product = part @ part.T
+        return product.toarray() if sp.issparse(product) else product
+
+    def add(self, rows: Index, weights: Array, out: Array, among: Index | None = None) -> None:
+        w = self.X[rows].T @ weights
+        if among is None:
+            out += self.X @ w
+        else:
+            out[among] += self.X[among] @ w
+
+
+class TensorRows(RowSource):
+    """The kernel matrix on the device of a tensor, in single precision where that is the tensor's.
+
+    What leaves the device is small: a vector over the rows and a block a round. Where the matrix does not fit
+    into memory, its rows are computed in each product.
+    """
+
+    def __init__(self, kernel: Any, X: Any, *, resident: bool | None = None) -> None:
+        self.kernel, self.X = kernel, X
+        self.bound = kernel.on(X)
+        self.n, self.exact = int(X.shape[0]), X.element_size() == 8
+        self.diag = kernel.diag(X).double().cpu().numpy()
+        self.largest = 4.0
+        if resident is None:
+            resident = self.n**2 * X.element_size() < 0.6 * _memory(X.device)
+        self.K = self.bound.gram() if resident else None
+
+    def sharper(self) -> RowSource:
+        return self if self.exact else TensorRows(self.kernel, self.X.double())
+
+    def among(self, rows: Index) -> RowSource:
+        part = copy.copy(self)
+        where = self._index(rows)
+        part.X, part.n, part.diag = self.X[where], len(rows), self.diag[rows]
+        part.bound = self.kernel.on(part.X)
+        part.K = None if self.K is None else self.K[where][:, where]
+        return part
+
+    def _index(self, rows: Index) -> Any:
+        import torch
+
+        return torch.as_tensor(rows, device=self.X.device)
+
+    def block(self, rows: Index) -> NDArray[Any]:
+        where = self._index(rows)
+        part = self.kernel.on(self.X[where]).gram() if self.K is None else self.K[where][:, where]
+        return np.ascontiguousarray(part.cpu().numpy())
+
+    def add(self, rows: Index, weights: Array, out: Array, among: Index | None = None) -> None:
+        import torch
+
+        total = torch.zeros(self.n, dtype=torch.float64, device=self.X.device)
+        for k in range(0, len(rows), 2048):
+            where = self._index(rows[k : k + 2048])
+            part = self.bound.take(where) if self.K is None else self.K[where]
+            w = torch.as_tensor(weights[k : k + 2048], device=self.X.device).to(part.dtype)
+            total += (w @ part).double()
+        found = total.cpu().numpy()
+        if among is None:
+            out += found
+        else:
+            out[among] += found[among]
+
+
+def _memory(device: Any) -> float:
+    import torch
+
+    if device.type == "cuda":
+        return float(torch.cuda.mem_get_info(device)[0])
+    return float(4 << 30)

@@ -71,7 +71,9 @@ class BoxTask:
     row: Index
 
     def null_value(self) -> float:
-        """The primal objective at w = 0 with its best offset."""
+        """The primal objective at w = 0 with its best offset; 0 where it is infinite."""
+        if not (np.isfinite(self.hi).all() and np.isfinite(self.lo).all()):
+            return 0.0
         order = np.argsort(self.t)
         t, up, down = self.t[order], self.hi[order], -self.lo[order]
         slope = np.cumsum(down) - (up.sum() - np.cumsum(up))  # right of t_k
