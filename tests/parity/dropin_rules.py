@@ -177,7 +177,8 @@ class _Reader:
                 if getattr(node.value, "id", "") != "self":
                     self.private.add(f".{node.attr}")
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                if names.get(node.value.id) is self.package:
+                local = node.value.id in _locals(source)
+                if names.get(node.value.id) is self.package and not local:
                     self.note(getattr(self.package, node.attr))
             elif isinstance(node, ast.Constant) and str(node.value).startswith(f"{self.home}._"):
                 self.private.add(str(node.value))
