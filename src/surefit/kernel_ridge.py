@@ -273,10 +273,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
 
     def _gives_up(self, fit: Fit, X: Any) -> bool:
         """Whether "auto" had better use the factor after all."""
-        n = int(X.shape[0])
-        return (
-            self.solver == "auto" and fit.stop is Stop.MAX_ITER and 8.0 * n * n <= self._memory(X)
-        )
+        bytes_each = 20.0 if is_torch(X) else 8.0  # torch's factor is another matrix
+        fits = bytes_each * float(X.shape[0]) ** 2 <= self._memory(X)
+        return self.solver == "auto" and fit.stop is Stop.MAX_ITER and fits
 
     def _fit_centres(
         self, kernel: Kernel, X: Any, Y: Any, alphas: Any, weights: Any
@@ -290,7 +289,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
 
     def _aim(self, X: Any) -> float:
         """The residual to reach: below what storing the coefficients does to it there is no gain."""
-        return max(0.3 * float(self.tol), 1e-13, 0.1 * _rounding(X))
+        return max(0.5 * float(self.tol), 1e-13, 0.1 * _rounding(X))
 
     def _memory(self, X: Any) -> float:
         if self.memory_limit is not None:

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import surefit.kernel_ridge
 import surefit.linear_model
 import surefit.multiclass
+import surefit.svm
 from surefit.kernel_ridge import KernelRidge
 from surefit.kernels import Gaussian, Polynomial
 from surefit.linear_model import (
@@ -42,6 +43,7 @@ from surefit.linear_model import (
     TukeyRegressor,
 )
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from surefit.svm import LinearSVC, LinearSVR
 
 ESTIMATORS = [
     LinearRegression(),
@@ -98,6 +100,12 @@ ESTIMATORS = [
     KernelRidge(kernel="rbf", alpha=0.1, solver="cg", certify="full"),
     KernelRidge(kernel="rbf", solver="nystrom", n_components=1000, random_state=0),
     KernelRidge(kernel=Gaussian(0.1) + 0.5 * Polynomial(2), certify="full"),
+    LinearSVC(),
+    LinearSVC(loss="hinge", penalize_intercept=False, certify="full"),
+    LinearSVC(penalty="l1", dual=False),
+    LinearSVC(multi_class="crammer_singer"),
+    LinearSVR(),
+    LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1, penalize_intercept=False),
 ]
 
 ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"
@@ -123,7 +131,9 @@ def test_scikit_learn_checks(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("module", [surefit.linear_model, surefit.multiclass, surefit.kernel_ridge])
+@pytest.mark.parametrize(
+    "module", [surefit.linear_model, surefit.multiclass, surefit.kernel_ridge, surefit.svm]
+)
 def test_no_estimator_is_left_out(module):
     public = {
         thing

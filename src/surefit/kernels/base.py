@@ -177,7 +177,10 @@ class Bound(ABC):
 
     def dot(self, V: Any, X: Any = None) -> Any:
         """k(X, Z) @ V, or the Gram matrix of Z times V, without storing the matrix."""
-        parts = [block @ V for _, block in self.blocks(X)]
+        flat = V[:, 0] if V.ndim == 2 and V.shape[1] == 1 else V  # as a vector it is faster
+        parts = [block @ flat for _, block in self.blocks(X)]
+        if V.ndim == 2 and flat.ndim == 1:
+            parts = [part[:, None] for part in parts]
         if parts and is_torch(parts[0]):
             import torch
 

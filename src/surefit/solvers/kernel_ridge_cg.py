@@ -87,7 +87,11 @@ def kernel_ridge_cg(
     def product(P: Any) -> Any:
         """(R K R + alpha I) P with the kernel in float32."""
         V = _single(P if root is None else root[:, None] * P)
-        KV = to_double(K @ V if K is not None else coarse.dot(V))
+        if K is None:
+            KV = coarse.dot(V)
+        else:
+            KV = K @ V if V.shape[1] > 1 else (K @ V[:, 0])[:, None]  # as a vector it is faster
+        KV = to_double(KV)
         return (KV if root is None else root[:, None] * KV) + P * alphas
 
     C = 0.0 * B
@@ -95,7 +99,7 @@ def kernel_ridge_cg(
     start = start + (start == 0)
     worst = 1.0
     while True:
-        goal = max(_GAIN, 0.3 * tol / max(worst, 1e-300))
+        goal = max(_GAIN, 0.7 * tol / max(worst, 1e-300))
         for step, relative in _conjugate_gradients(product, precondition, residual, goal):
             # within a round the estimate is of the float32 problem: never claim tol by it
             yield Iterate(_dual(C + step, root), relative * worst, math.nan)

@@ -78,7 +78,7 @@ def pivoted_cholesky(
         left = left - (fresh * fresh).sum(0)
         left = left.clamp(min=0.0) if is_torch(left) else np.maximum(left, 0.0)
         left[chosen] = 0.0
-        pivots += [int(i) for i in chosen]
+        pivots += chosen.tolist()
         size += count
     return F[:, :size], left, pivots
 
