@@ -38,11 +38,13 @@ Examples
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from .._jit.smo import solve_block
@@ -58,6 +60,11 @@ _SHARE = 4  # a sample has one row in so many
 _ROUGH = 1e-2  # how well its problem is solved
 _BAND = 0.1  # half the width about the margin in which a row is of neither side
 _ROUND = 20_000  # steps of a block between two looks at the clock
+_POLISH = 8  # times that a small problem goes on after its tolerance is met
+_SMALL = 1024
+_FREE = 600  # free variables up to which their linear system is solved
+_SWEEPS = 50  # bounds that the Newton steps of one round may run into
+_EPS = float(np.finfo(np.float64).eps)
 _EPS32 = float(np.finfo(np.float32).eps)
 
 
@@ -269,26 +276,79 @@ def _finite(bounds: Array) -> Array:
 
 
 def _one_block(state: _State, limit: float) -> Iterator[Iterate]:
+    """SMO on all variables at once, with Newton steps on the free ones.
+
+    SMO finds out which variables are free; given these, the rest is a linear system. Small problems so end at
+    the rounding of f, not at ``tol``: the model then depends on the data, not on the order of the rows.
+    """
     task, source = state.task, state.source
     K = np.ascontiguousarray(source.block(task.row))
     diag, seen = source.diag[task.row], np.empty(1)
-    v, inner = task.t - state.f[task.row], state.tol
-    done = 0
+    v, inner, done, more = task.t - state.f[task.row], state.tol, 0, _POLISH
+    limit = min(limit, max(10_000_000, 100 * len(v)))
     yield state.iterate(0)
     while done < limit:
         start = state.beta.copy()
         room = int(min(_ROUND, limit - done))
         steps = solve_block(K, diag, v, state.beta, task.lo, task.hi, inner, room, seen)
         done += steps
+        if done < limit:
+            _newton(state, K, task.t - K @ state.beta)
         move = np.bincount(task.row, weights=state.beta - start, minlength=source.n)
         rows = np.flatnonzero(move)
         source.add(rows, move[rows], state.f)
         v = task.t - state.f[task.row]  # without the rounding of many small updates
-        yield state.iterate(steps)
-        if steps == 0:
+        point = state.iterate(steps)
+        floor = 32.0 * _EPS * (float(np.abs(state.f).max(initial=0.0)) + 1.0)
+        if point.x.violation <= floor or not len(rows):
+            yield point._replace(estimate=min(point.estimate, point.x.violation))
             return
-        if steps < room:
-            inner *= 0.5  # the violation is met, but not yet the gap
+        if point.estimate <= state.tol and more and len(v) <= _SMALL:
+            more -= 1
+        else:
+            yield point
+        inner = min(inner, 0.1 * point.x.violation)
+
+
+def _newton(state: _State, K: NDArray[Any], v: Array) -> None:
+    """Solve for the free variables with the others fixed, as far as their bounds allow.
+
+    v_F - K_FF d = b 1, sum(d) = 0: the stationarity of the objective on the free variables.
+    """
+    task, beta = state.task, state.beta
+    for _ in range(_SWEEPS):
+        free = np.flatnonzero((beta > task.lo) & (beta < task.hi))
+        if not 2 <= len(free) <= _FREE:
+            return
+        system = np.zeros((len(free) + 1, len(free) + 1))
+        system[:-1, :-1] = K[np.ix_(free, free)]
+        scale = float(np.abs(np.diagonal(system)).max()) or 1.0
+        system[:-1, -1] = system[-1, :-1] = scale
+        d = _solved(system, np.append(v[free], 0.0))[:-1]
+        if not np.isfinite(d).all() or not d @ v[free] > 0.0:  # not a direction of ascent of the dual
+            return
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(d > 0, (task.hi[free] - beta[free]) / d, (task.lo[free] - beta[free]) / d)
+        room[d == 0] = np.inf
+        step = min(1.0, float(room.min()))
+        moved = np.clip(beta[free] + step * d, task.lo[free], task.hi[free])
+        if step < 1.0:
+            hit = int(np.argmin(room))
+            moved[hit] = task.hi[free[hit]] if d[hit] > 0 else task.lo[free[hit]]
+        v -= K[:, free] @ (moved - beta[free])
+        beta[free] = moved
+        if step == 1.0:
+            return
+
+
+def _solved(system: Array, right: Array) -> Array:
+    """A solution of a symmetric system that may be singular (equal rows), or the nearest to one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
+        try:
+            return np.asarray(scipy.linalg.solve(system, right, assume_a="sym", check_finite=False))
+        except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
+            return np.asarray(scipy.linalg.lstsq(system, right, check_finite=False)[0])
 
 
 def _rounds(state: _State, size: int, limit: float, shrinking: bool) -> Iterator[Iterate]:
