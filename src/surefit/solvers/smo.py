@@ -38,7 +38,6 @@ Examples
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -249,6 +248,11 @@ class _State:
         low = np.where(self.beta[pick] > task.lo[pick], v, np.inf)
         return v, up, low
 
+    def floor(self) -> float:
+        """What rounding does to f: below it a violation says nothing."""
+        largest = float(self.source.diag.max(initial=0.0))
+        return 8.0 * _EPS * (largest * float(np.linalg.norm(self.beta)) + 1.0)
+
     def iterate(self, steps: int) -> Iterate:
         """The point with its offset, over all variables."""
         task, beta = self.task, self.beta
@@ -289,7 +293,7 @@ def _one_block(state: _State, limit: float) -> Iterator[Iterate]:
     yield state.iterate(0)
     while done < limit:
         start = state.beta.copy()
-        room = int(min(_ROUND, limit - done))
+        room = int(min(_ROUND, max(1000, 10 * len(v)), limit - done))
         steps = solve_block(K, diag, v, state.beta, task.lo, task.hi, inner, room, seen)
         done += steps
         if done < limit:
@@ -299,8 +303,7 @@ def _one_block(state: _State, limit: float) -> Iterator[Iterate]:
         source.add(rows, move[rows], state.f)
         v = task.t - state.f[task.row]  # without the rounding of many small updates
         point = state.iterate(steps)
-        floor = 32.0 * _EPS * (float(np.abs(state.f).max(initial=0.0)) + 1.0)
-        if point.x.violation <= floor or not len(rows):
+        if point.x.violation <= state.floor() or not len(rows):
             yield point._replace(estimate=min(point.estimate, point.x.violation))
             return
         if point.estimate <= state.tol and more and len(v) <= _SMALL:
@@ -313,9 +316,11 @@ def _one_block(state: _State, limit: float) -> Iterator[Iterate]:
 def _newton(state: _State, K: NDArray[Any], v: Array) -> None:
     """Solve for the free variables with the others fixed, as far as their bounds allow.
 
-    v_F - K_FF d = b 1, sum(d) = 0: the stationarity of the objective on the free variables.
+    v_F - K_FF d = b 1, sum(d) = 0: the stationarity of the objective on the free variables. K_FF gets the
+    rounding of its entries added to its diagonal. Where it is singular, for instance with more free variables
+    than features, the step then runs along its null space until a variable meets its bound.
     """
-    task, beta = state.task, state.beta
+    task, beta, full = state.task, state.beta, 0
     for _ in range(_SWEEPS):
         free = np.flatnonzero((beta > task.lo) & (beta < task.hi))
         if not 2 <= len(free) <= _FREE:
@@ -324,7 +329,9 @@ def _newton(state: _State, K: NDArray[Any], v: Array) -> None:
         system[:-1, :-1] = K[np.ix_(free, free)]
         scale = float(np.abs(np.diagonal(system)).max()) or 1.0
         system[:-1, -1] = system[-1, :-1] = scale
-        d = _solved(system, np.append(v[free], 0.0))[:-1]
+        system.flat[: -1 : len(free) + 2] += 64.0 * _EPS * scale
+        d = _linear_solve(system, np.append(v[free], 0.0))
+        d = d[:-1] - d[:-1].mean()
         if not np.isfinite(d).all() or not d @ v[free] > 0.0:  # not a direction of ascent of the dual
             return
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -337,18 +344,15 @@ def _newton(state: _State, K: NDArray[Any], v: Array) -> None:
             moved[hit] = task.hi[free[hit]] if d[hit] > 0 else task.lo[free[hit]]
         v -= K[:, free] @ (moved - beta[free])
         beta[free] = moved
-        if step == 1.0:
+        full += step == 1.0
+        if full == 2:  # the second corrects what was added to the diagonal
             return
 
 
-def _solved(system: Array, right: Array) -> Array:
-    """A solution of a symmetric system that may be singular (equal rows), or the nearest to one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
-        try:
-            return np.asarray(scipy.linalg.solve(system, right, assume_a="sym", check_finite=False))
-        except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
-            return np.asarray(scipy.linalg.lstsq(system, right, check_finite=False)[0])
+def _linear_solve(system: Array, right: Array) -> Array:
+    """LAPACK's symmetric solver; a system that is singular after all gives infinities."""
+    *_, x, info = scipy.linalg.lapack.dsysv(system, right)
+    return x if info == 0 else np.full(len(right), np.inf)
 
 
 def _rounds(state: _State, size: int, limit: float, shrinking: bool) -> Iterator[Iterate]:
@@ -373,7 +377,7 @@ def _rounds(state: _State, size: int, limit: float, shrinking: bool) -> Iterator
                 _refresh(state.source, task, state.beta, state.f)
                 goal = state.tol
                 continue
-            if point.estimate <= state.tol or violation <= 0.0 or goal < 1e-3 * state.tol:
+            if point.estimate <= state.tol or violation <= state.floor():
                 yield point
                 return
             goal *= 0.5  # the violation is met, but not yet the gap
