@@ -332,10 +332,14 @@ def _newton(state: _State, K: NDArray[Any], v: Array) -> None:
         system.flat[: -1 : len(free) + 2] += 64.0 * _EPS * scale
         d = _linear_solve(system, np.append(v[free], 0.0))
         d = d[:-1] - d[:-1].mean()
-        if not np.isfinite(d).all() or not d @ v[free] > 0.0:  # not a direction of ascent of the dual
+        if (
+            not np.isfinite(d).all() or not d @ v[free] > 0.0
+        ):  # not a direction of ascent of the dual
             return
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(d > 0, (task.hi[free] - beta[free]) / d, (task.lo[free] - beta[free]) / d)
+            room = np.where(
+                d > 0, (task.hi[free] - beta[free]) / d, (task.lo[free] - beta[free]) / d
+            )
         room[d == 0] = np.inf
         step = min(1.0, float(room.min()))
         moved = np.clip(beta[free] + step * d, task.lo[free], task.hi[free])
@@ -394,7 +398,9 @@ def _reach(state: _State) -> float:
     if state.source.exact:
         return 0.0
     largest = 1.0 + getattr(state.source, "largest", 1.0)
-    return 8.0 * _EPS32 * largest * math.sqrt(float(_finite(state.task.hi) @ _finite(state.task.hi)))
+    return (
+        8.0 * _EPS32 * largest * math.sqrt(float(_finite(state.task.hi) @ _finite(state.task.hi)))
+    )
 
 
 def _choose(state: _State, size: int, kept: Index) -> tuple[Index, float]:

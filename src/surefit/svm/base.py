@@ -200,9 +200,7 @@ class KernelMachine(Certified):
             )
         altered = self.n_support_.sum() != len(self.support_)
         if altered:
-            raise ValueError(
-                f"The internal representation of {type(self).__name__} was altered"
-            )
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return X
 
     # ------------------------------------------------------------------ decision values
@@ -292,7 +290,9 @@ class KernelMachine(Certified):
             return [], None
         words = "a user's kernel" if self._custom else f"kernel={self.kernel!r}"
         if not full:
-            why = f"{words} may not be positive semi-definite; surefit.verify tests the kernel matrix"
+            why = (
+                f"{words} may not be positive semi-definite; surefit.verify tests the kernel matrix"
+            )
             return [], undecided_gap(why)
         claim = psd_claim(X if self.kernel_ is None else self.kernel_.on(_double(X)).gram())
         if claim.status.value == "holds":
