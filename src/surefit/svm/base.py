@@ -150,13 +150,17 @@ class KernelMachine(Certified):
                 "Precomputed matrix must be a square matrix."
                 f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
             )
+        largest = X.data if sp.issparse(X) else X
+        if largest.shape[0] and not float(abs(largest).max()) < 1e150:
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite. The input data may contain large values "
+                "and need to be preprocessed."
+            )
         if sample_weight is not None:
+            if not (np.asarray(to_numpy(sample_weight)) > 0).any():
+                raise ValueError("Invalid input - all samples have zero or negative weights.")
             sample_weight = _check_sample_weight(to_numpy(sample_weight), np.empty((X.shape[0], 0)))
             sample_weight = np.maximum(np.asarray(sample_weight, dtype=np.float64), 0.0)
-            if not sample_weight.any():
-                raise ValueError(
-                    "Invalid input - all samples have zero or negative weights."
-                )
         return X, y, sample_weight
 
     @abstractmethod
@@ -196,9 +200,7 @@ class KernelMachine(Certified):
             )
         altered = self.n_support_.sum() != len(self.support_)
         if altered:
-            raise ValueError(
-                f"The internal representation of {type(self).__name__} was altered"
-            )
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return X
 
     # ------------------------------------------------------------------ decision values
@@ -247,14 +249,21 @@ class KernelMachine(Certified):
                 "and need to be preprocessed."
             )
 
-    def _warn_early(self) -> None:
+    def _finish(self, X: Any, y: Any, sample_weight: Any, stop: str) -> Any:
+        """Seal the fit; one that max_iter cut short warns, with its failed claims where these say so."""
+        self._seal(X, y, sample_weight, stop)
+        certificate = getattr(self, "certificate_", None)
+        if self.fit_status_ == 1 and (certificate is None or certificate.ok):
+            warnings.warn(self._remedy(), ConvergenceWarning, stacklevel=4)
+        return self
+
+    def _remedy(self) -> str:
         if self.fit_status_ == 1:
-            warnings.warn(
+            return (
                 f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
-                "StandardScaler or MinMaxScaler.",
-                ConvergenceWarning,
-                stacklevel=4,
+                "StandardScaler or MinMaxScaler."
             )
+        return super()._remedy()
 
     fit_status_: int
 
@@ -288,7 +297,9 @@ class KernelMachine(Certified):
             return [], None
         words = "a user's kernel" if self._custom else f"kernel={self.kernel!r}"
         if not full:
-            why = f"{words} may not be positive semi-definite; surefit.verify tests the kernel matrix"
+            why = (
+                f"{words} may not be positive semi-definite; surefit.verify tests the kernel matrix"
+            )
             return [], undecided_gap(why)
         claim = psd_claim(X if self.kernel_ is None else self.kernel_.on(_double(X)).gram())
         if claim.status.value == "holds":
