@@ -30,6 +30,7 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
     "BayesClassifier": "surefit.bayes:BayesClassifier",
+    "ConstantPredictor": "surefit.multiclass:ConstantPredictor",
     "ElasticNet": "surefit.linear_model:ElasticNet",
     "ElasticNetCV": "surefit.linear_model:ElasticNetCV",
     "Gaussian": "surefit.kernels:Gaussian",
