@@ -263,9 +263,9 @@ class BayesClassifier(ClassifierMixin, Certified):
         if callable(self.densities) or self.priors is None:
             why = "densities or priors were fitted to these rows: their risk is not the true one's"
             return Claim.undecided(name, why, kind, "CLS-3")
-        risk = self._exact_risk()
+        risk = self._exact_risk() if full else closed_form(self.densities_, self.priors_)
         if risk is None and not full:
-            why = "the risk of these densities needs draws; surefit.verify or certify='full' decides it"
+            why = "the risk needs quadrature or draws; surefit.verify or certify='full' decides it"
             return Claim.undecided(name, why, kind, "CLS-3")
         try:
             risk = self.risk(delta=_DELTA / 2) if risk is None else risk

@@ -39,7 +39,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from .._jit.neighbours import differences, order, scan, within
 from .._threads import over_rows
 from .exact_distances import nearest_by_integers, rank_by_integers
 
@@ -166,6 +165,8 @@ class NeighbourIndex:
 
     def _by_products(self, queries: Array, near: int, kind: Any) -> tuple[Indices, Array]:
         """Candidates by matrix products; all other rows lie at squared distance ``beyond`` or more."""
+        from .._jit.neighbours import scan
+
         centre, scale, table, offsets, kappa = self._prepare(kind)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             scaled = (queries - centre) * 2.0**scale
@@ -245,6 +246,8 @@ class NeighbourIndex:
 
     def _squares(self, queries: Array, rows: Indices) -> Array:
         """Squared distances of the candidates, from their differences."""
+        from .._jit.neighbours import differences
+
         squares = np.empty(rows.shape)
         if not self.sparse:
             differences(queries, self.table, np.ascontiguousarray(rows), squares)
@@ -265,6 +268,8 @@ class NeighbourIndex:
         self, given: Array, queries: Array, rows: Indices, squares: Array, k: int
     ) -> tuple[Any, Any]:
         """The first k of complete candidates, in exact order."""
+        from .._jit.neighbours import order
+
         rows, squares = np.ascontiguousarray(rows), np.ascontiguousarray(squares)
         undecided = np.zeros(len(rows), dtype=np.bool_)
         if not self.sparse:
@@ -285,6 +290,8 @@ class NeighbourIndex:
 
     def _one_by_one(self, given: Array, query: Array, bound: float, k: int) -> tuple[Any, Any]:
         """All rows within the bound on the k-th squared distance, from their differences."""
+        from .._jit.neighbours import within
+
         parts = []
         step = self.n if not self.sparse else max(1, (1 << 22) // max(1, self.p))
         for start in range(0, self.n, step):
