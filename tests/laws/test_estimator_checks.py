@@ -39,6 +39,13 @@ from surefit.linear_model import (
     TukeyRegressor,
 )
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from surefit.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
+
+
+def wide_gaussian(rows):
+    """A Gaussian with independent features, for a few rows and constant features too."""
+    return Gaussian(rows.mean(axis=0), np.diag(rows.var(axis=0) + 1e-2))
+
 
 ESTIMATORS = [
     LinearRegression(),
@@ -91,6 +98,16 @@ ESTIMATORS = [
     QuantileRegressor(alpha=0.01, quantile=0.3, fit_intercept=False, certify="full"),
     OneVsRestClassifier(LogisticRegression()),
     OneVsOneClassifier(LogisticRegression()),
+    KNeighborsClassifier(),
+    KNeighborsClassifier(n_neighbors=1, weights="distance", algorithm="brute", certify="full"),
+    KNeighborsClassifier(metric="cosine"),
+    KNeighborsRegressor(),
+    KNeighborsRegressor(weights="distance", metric="manhattan", certify="full"),
+    KNeighborsRegressor(metric="precomputed"),
+    NearestNeighbors(),
+    NearestNeighbors(metric="chebyshev", certify="full"),
+    BayesClassifier(densities=wide_gaussian),
+    BayesClassifier(densities=wide_gaussian, certify="full"),
 ]
 
 ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"
@@ -116,7 +133,9 @@ def test_scikit_learn_checks(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("module", [surefit.linear_model, surefit.multiclass])
+@pytest.mark.parametrize(
+    "module", [surefit.linear_model, surefit.multiclass, surefit.neighbors, surefit.bayes]
+)
 def test_no_estimator_is_left_out(module):
     public = {
         thing

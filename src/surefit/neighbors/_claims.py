@@ -84,10 +84,10 @@ def count_wrong(table: Any, queries: Any, indices: NDArray[Any]) -> int:
     n, p = table.shape
     if indices.min(initial=0) < 0 or indices.max(initial=0) >= n:
         return len(indices)
-    centre = np.asarray(table.mean(axis=0), dtype=np.float64).ravel()
-    centre = np.zeros(p) if sp.issparse(table) or not np.isfinite(centre).all() else centre
-    rows = table.astype(np.float64) if sp.issparse(table) else table - centre
     with np.errstate(all="ignore"):
+        centre = np.zeros(p) if sp.issparse(table) else table.mean(axis=0, dtype=np.float64)
+        centre = centre if np.isfinite(centre).all() else np.zeros(p)
+        rows = table.astype(np.float64) if sp.issparse(table) else table - centre
         norms = np.asarray(_row_squares(rows)).ravel()
         step, wrong = max(1, _CELLS // max(n, p)), 0
         for start in range(0, len(indices), step):
@@ -129,7 +129,8 @@ def _exact_squares(query: Array, rows: Array) -> list[Any]:
     """Squared distances as rational numbers; as floats where these are whole numbers that they hold."""
     stack = np.vstack([query[None, :], rows])
     largest = float(np.abs(stack).max(initial=0.0))
-    if 4.0 * len(query) * largest**2 < 2.0**53 and (stack == np.rint(stack)).all():
+    small = largest < 2.0**24 and 4.0 * len(query) * largest**2 < 2.0**53
+    if small and (stack == np.rint(stack)).all():
         return _squares(query, rows).tolist()
     point, known, squares = [Fraction(float(x)) for x in query], {}, []
     for row in rows:

@@ -172,13 +172,17 @@ class Neighbours(Certified):
                 f"Expected n_neighbors {relation} n_samples_fit, but n_neighbors = {k}, "
                 f"n_samples_fit = {self.n_samples_fit_}, n_samples = {count}. Lower n_neighbors."
             )
+        distances, indices = self._nearest(queries, k)
+        return (distances, indices) if return_distance else indices
+
+    def _nearest(self, queries: Any, k: int) -> tuple[Array, NDArray[np.int64]]:
+        """Distances and row numbers for queries that were checked; None for the training rows."""
         if not self._euclidean:
             distances, indices = self._fitted_other().kneighbors(queries, k)
-        elif queries is None:
-            distances, indices = _without_self(*self._search(self.X_fit_, k + 1))
-        else:
-            distances, indices = self._search(queries, k)
-        return (distances, indices) if return_distance else indices
+            return distances, indices
+        if queries is None:
+            return _without_self(*self._search(self.X_fit_, k + 1))
+        return self._search(queries, k)
 
     def _search(self, queries: Any, k: int) -> tuple[Array, NDArray[np.int64]]:
         """The exact Euclidean search."""
@@ -199,7 +203,13 @@ class Neighbours(Certified):
             model = OtherMetrics(
                 **{name: value for name, value in settings.items() if name in known}
             ).fit(self.X_fit_)
+            self._other = model if not self._euclidean else None
         return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The rows without what the search made of them, which is made again when it is needed."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: v for name, v in state.items() if name not in ("_index", "_other")}
 
     def _checked_count(self, n_neighbors: Any) -> int:
         if n_neighbors is None:
@@ -293,7 +303,7 @@ class Neighbours(Certified):
         chosen = np.unique(np.linspace(0, n - 1, min(count, n)).astype(np.int64))
         queries = self.X_fit_[chosen]
         try:
-            indices = self.kneighbors(queries, min(self.n_neighbors or 1, n), return_distance=False)
+            _, indices = self._nearest(queries, min(self.n_neighbors or 1, n))
         except ValueError as error:
             if self._euclidean:
                 raise
@@ -339,7 +349,8 @@ def _without_self(distances: Array, indices: NDArray[np.int64]) -> tuple[Array, 
     m, k = indices.shape
     others = indices != np.arange(m)[:, None]
     others[others.all(axis=1), 0] = False
-    return distances[others].reshape(m, k - 1), indices[others].reshape(m, k - 1)
+    kept = np.argsort(~others, axis=1, kind="stable")[:, : k - 1]
+    return np.take_along_axis(distances, kept, axis=1), np.take_along_axis(indices, kept, axis=1)
 
 
 def _narrow(X: Any) -> Any:
