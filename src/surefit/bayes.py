@@ -168,7 +168,8 @@ class BayesClassifier(ClassifierMixin, Certified):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of the largest posterior; of several, the first in ``classes_``."""
-        return self.classes_[self._joint(X).argmax(axis=1)]
+        best = self._joint(X).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_log_proba(self, X: Any) -> Array:
         """log P(c | x), shape (n, classes)."""

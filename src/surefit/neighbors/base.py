@@ -8,14 +8,16 @@ precomputed distances and callables are scikit-learn's own search, exact to the 
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import DistanceMetric
-from sklearn.neighbors import VALID_METRICS, BallTree, KDTree
+from sklearn.neighbors import VALID_METRICS, VALID_METRICS_SPARSE, BallTree, KDTree
 from sklearn.neighbors import NearestNeighbors as OtherMetrics
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -227,8 +229,9 @@ class Neighbours(Certified):
             queries = X if sp.issparse(X) else check_array(X, ensure_non_negative=True)
             if queries.shape[1] != self.n_samples_fit_:
                 raise ValueError(
-                    f"X has {queries.shape[1]} columns, but with metric='precomputed' it needs a distance "
-                    f"to each of the {self.n_samples_fit_} training rows."
+                    f"X has {queries.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_samples_fit_} features as input: with metric='precomputed', the distances "
+                    "to all training rows."
                 )
             return queries
         queries = self._floats(validate_data(self, X, reset=False, **self._checks()))
@@ -303,7 +306,9 @@ class Neighbours(Certified):
         chosen = np.unique(np.linspace(0, n - 1, min(count, n)).astype(np.int64))
         queries = self.X_fit_[chosen]
         try:
-            _, indices = self._nearest(queries, min(self.n_neighbors or 1, n))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", EfficiencyWarning)  # the fit said so already
+                _, indices = self._nearest(queries, min(self.n_neighbors or 1, n))
         except ValueError as error:
             if self._euclidean:
                 raise
@@ -328,12 +333,19 @@ class Neighbours(Certified):
     def _remedy(self) -> str:
         return "The model no longer holds the rows it was fitted on, or its search is wrong: fit it again."
 
+    def _takes_sparse(self) -> bool:
+        if not isinstance(self.metric, str):
+            return True
+        powers = {1: "manhattan", 2: "euclidean"}  # the Minkowski metrics that have a name there
+        plain = self.metric_params is None and self.metric == "minkowski"
+        return (powers.get(self.p, "") if plain else self.metric) in VALID_METRICS_SPARSE["brute"]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "X_fit_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self._takes_sparse()
         tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
         tags.input_tags.positive_only = tags.input_tags.pairwise
         tags.input_tags.allow_nan = isinstance(self.metric, str) and self.metric == "nan_euclidean"
