@@ -29,7 +29,6 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
-    "BayesClassifier": "surefit.bayes:BayesClassifier",
     "ElasticNet": "surefit.linear_model:ElasticNet",
     "ElasticNetCV": "surefit.linear_model:ElasticNetCV",
     "Gaussian": "surefit.kernels:Gaussian",
@@ -52,6 +51,7 @@ CLASSES = {
     "MultiTaskElasticNetCV": "surefit.linear_model:MultiTaskElasticNetCV",
     "MultiTaskLasso": "surefit.linear_model:MultiTaskLasso",
     "MultiTaskLassoCV": "surefit.linear_model:MultiTaskLassoCV",
+    "NearestNeighbors": "surefit.neighbors:NearestNeighbors",
     "OneVsOneClassifier": "surefit.multiclass:OneVsOneClassifier",
     "OneVsRestClassifier": "surefit.multiclass:OneVsRestClassifier",
     "Perceptron": "surefit.linear_model:Perceptron",
