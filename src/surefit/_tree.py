@@ -111,8 +111,8 @@ class Writer:
         if kind in (np.ndarray, np.memmap):
             return self.array(value, path)
         if kind is np.ma.MaskedArray:
-            data = np.where(value.mask, None, value.data) if value.dtype == object else value.data
-            parts = {"data": data, "mask": np.ma.getmaskarray(value)}
+            data, mask = value.data, np.ma.getmaskarray(value)
+            parts: dict[str, NDArray[Any]] = {"data": data, "mask": mask}
             nodes = {part: self.array(array, f"{path}.{part}") for part, array in parts.items()}
             return {"masked": nodes}
         if is_torch(value):  # a file knows no devices: it is loaded as an array

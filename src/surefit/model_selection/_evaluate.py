@@ -186,8 +186,9 @@ def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[
     if result["fit_error"] is not None:
         return [NOTHING for _ in job.losses]
     scores, n = result["test_scores"], result["n_test_samples"]
+    X, y = rows
     return [
-        loss.evidence(fitted, *rows, float(scores[name] if isinstance(scores, dict) else scores), n)
+        loss.evidence(fitted, X, y, float(scores[name] if isinstance(scores, dict) else scores), n)
         for name, loss in job.losses
     ]
 

@@ -185,6 +185,9 @@ class HoldOut(MetaEstimatorMixin, Selected):
         """
         self.__dict__.pop("certificate_", None)
         X, y = indexable(X, y)
+        if y is None and get_tags(self.estimator).target_tags.required:
+            name = type(self.estimator).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         params = _check_method_params(X, params=params)
         fit_params = self._fit_params(params)
         seed = self.random_state
@@ -220,7 +223,7 @@ class HoldOut(MetaEstimatorMixin, Selected):
         report_failures(out, candidates, 1, self.error_score)
         scores = np.array([result["test_scores"] for result in out], dtype=np.float64)
         times = {key: np.array([r[key] for r in out]) for key in ("fit_time", "score_time")}
-        self.results_ = {"params": candidates, "test_score": scores, **times}
+        self.results_: dict[str, Any] = {"params": candidates, "test_score": scores, **times}
         fitted = np.array([result["fit_error"] is None for result in out])
         usable = np.where(fitted & ~np.isnan(scores), scores, -np.inf)
         self.best_index_ = int(np.argmax(usable))

@@ -172,7 +172,9 @@ class _Search(Selected):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags = get_tags(self.estimator).target_tags
+        inner = get_tags(self.estimator).target_tags
+        tags.target_tags.multi_output = inner.multi_output
+        tags.target_tags.single_output = inner.single_output
         return tags
 
     # ------------------------------------------------------------------ certificate
