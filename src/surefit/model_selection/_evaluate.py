@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 
 from ._losses import NOTHING, BoundedLoss
 from ._progress import Progress, ProgressParallel
-from ._reuse import FoldPlan, fold_plan
+from ._reuse import FoldPlan, Scored, fold_plan
 
 __all__ = ["Job", "collect_evidence", "evaluate", "report_failures"]
 
@@ -56,10 +56,14 @@ def evaluate(
     reuse: bool = True,
     contexts: list[Any] | None = None,
     name: str = "fits",
+    plans: list[FoldPlan] | None = None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """The outcome of each candidate on each split, candidates first, and which reuse there was."""
+    """The outcome of each candidate on each split, candidates first, and which reuse there was.
+
+    The plan, if there is one, is appended to ``plans``, for those who fit the best candidate again.
+    """
     plan = None
-    if reuse and contexts is None and candidates and splits:
+    if reuse and contexts is None and candidates and splits and not job.return_estimator:
         grid = [parameters or {} for parameters in candidates]
         keywords = {"fit_params": job.fit_params, "scorers": job.scorer}
         plan = fold_plan(estimator, grid, X, y, splits, **keywords)
@@ -71,6 +75,8 @@ def evaluate(
     with Progress(name, total, job.verbose) as progress:
         parallel = ProgressParallel(progress, weight=weight, **options)
         if plan is not None:
+            if plans is not None:
+                plans.append(plan)
             folds = parallel(
                 delayed(_planned)(plan, k, estimator, candidates, X, y, splits, job)
                 for k in range(len(splits))
@@ -149,7 +155,15 @@ def _planned(
     if job.return_train_score:
         parts.append(("train_scores", train, plan.train(k)))
     outcomes: dict[int, dict[str, Any]] = {}
-    for i, fitted, seconds in plan.fold(k):
+    wanted = _scorers(job)
+    found = plan.fold(k) if not wanted else plan.scored(k, wanted, train=job.return_train_score)
+    for part in found:
+        if isinstance(part, Scored):
+            for i, result in _tabulated(part, job, _num_samples(test_rows[0])):
+                outcomes[i] = result
+                _print_end(job, candidates[i], result, (k, len(splits)))
+            continue
+        i, fitted, seconds = part
         result: dict[str, Any] = {"fit_error": None, "fit_time": seconds, "score_time": 0.0}
         if isinstance(fitted, BaseException):
             if job.error_score == "raise":
@@ -166,8 +180,6 @@ def _planned(
                 result["score_time"] = time.time() - start
         result["n_test_samples"] = _num_samples(test_rows[0])
         result["evidence"] = _evidence(job, fitted, result, test_rows)
-        if job.return_estimator:
-            result["estimator"] = fitted
         outcomes[i] = result
         _print_end(job, candidates[i], result, (k, len(splits)))
     for i, parameters in enumerate(candidates):
@@ -179,6 +191,29 @@ def _planned(
             model = clone(estimator)
             outcomes[i] = _alone(model, X, y, splits[k], parameters, job, **progress)
     return [outcomes[i] for i in range(len(candidates))]
+
+
+def _scorers(job: Job) -> list[Any]:
+    """The scorers one by one, where a table of scores without models would do."""
+    if job.score_params or any(loss.needs_rows for _, loss in job.losses):
+        return []
+    if isinstance(job.scorer, _MultimetricScorer):
+        return list(job.scorer._scorers.values())
+    return [job.scorer]
+
+
+def _tabulated(part: Scored, job: Job, n: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The outcomes of candidates whose scores came as a table."""
+    names = list(job.scorer._scorers) if isinstance(job.scorer, _MultimetricScorer) else None
+    for place, i in enumerate(part.candidates):
+        result: dict[str, Any] = {"fit_error": None, "n_test_samples": n}
+        result.update(fit_time=part.fit_time, score_time=part.score_time)
+        for key, table in (("test_scores", part.test), ("train_scores", part.train)):
+            if table is not None:
+                scores = [float(row[place]) for row in table]
+                result[key] = scores[0] if names is None else dict(zip(names, scores, strict=True))
+        result["evidence"] = _evidence(job, None, result, (None, None))
+        yield i, result
 
 
 def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[Any]:

@@ -38,6 +38,7 @@ from ._claims import (
 )
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss
+from ._reuse import FoldPlan
 
 __all__ = ["EXTRAS", "GridSearchCV", "RandomizedSearchCV", "parameters_words", "same_parameters"]
 
@@ -108,6 +109,7 @@ class _Search(Selected):
         results: dict[str, Any] = {}
         candidates: list[dict[str, Any]] = []
         out: list[dict[str, Any]] = []
+        plans: list[FoldPlan] = []
         self.reuse_ = "none"
 
         def evaluate_candidates(
@@ -135,6 +137,7 @@ class _Search(Selected):
                 reuse=self.reuse,
                 contexts=self._contexts(callback_ctx, len(new) * len(splits)),
                 name=f"{len(new)} candidates, {len(splits)} folds",
+                plans=plans,
             )
             if not found:
                 raise ValueError(
@@ -162,7 +165,8 @@ class _Search(Selected):
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
         if self.refit:
-            self._refit(root, base, X, y, routed.estimator.fit, told)
+            plan = plans[0] if plans and len(candidates) == len(plans[0].candidates) else None
+            self._refit(root, base, X, y, routed.estimator.fit, told, plan)
         self._scorer = scorers._scorers if isinstance(scorers, _MultimetricScorer) else scorers
         self.cv_results_ = results
         self.evidence_ = collect_evidence(out, (len(candidates), len(splits)))
@@ -344,7 +348,16 @@ class _Search(Selected):
         words = "candidate-split-evaluation"
         return [callback_ctx.subcontext(task_name=words, task_id=i) for i in range(count)]
 
-    def _refit(self, root: Any, base: Any, X: Any, y: Any, fit_params: Any, told: Any) -> None:
+    def _refit(
+        self,
+        root: Any,
+        base: Any,
+        X: Any,
+        y: Any,
+        fit_params: Any,
+        told: Any,
+        plan: FoldPlan | None,
+    ) -> None:
         """The chosen candidate on all rows."""
         # parameters may be estimators themselves: they are cloned too
         self.best_estimator_ = clone(base).set_params(**clone(self.best_params_, safe=False))
@@ -352,7 +365,9 @@ class _Search(Selected):
         with task.propagate_callback_context(self.best_estimator_):
             task.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=told)
             start = time.time()
-            if y is not None:
+            if plan is not None and plan.refit(int(self.best_index_), self.best_estimator_, X, y):
+                pass  # with what the plan knows of all rows
+            elif y is not None:
                 self.best_estimator_.fit(X, y, **fit_params)
             else:
                 self.best_estimator_.fit(X, **fit_params)
