@@ -49,7 +49,7 @@ def generalisation(thing):
 
 
 def same_results(ours, other):
-    """cv_results_ but for the times."""
+    """cv_results_ but for the times; where candidates share work, to what tol=1e-4 lets fits differ by."""
     assert list(ours) == list(other)
     for key, values in ours.items():
         if "time" in key:
@@ -61,8 +61,13 @@ def same_results(ours, other):
                 np.ma.getmaskarray(values), np.ma.getmaskarray(other[key])
             )
             kind = np.asarray(values).dtype.kind
-            check = np.testing.assert_allclose if kind == "f" else np.testing.assert_array_equal
-            check(np.ma.compressed(values), np.ma.compressed(other[key]))
+            if kind == "f":
+                pair = (np.ma.compressed(values), np.ma.compressed(other[key]))
+                np.testing.assert_allclose(*pair, rtol=1e-4, atol=1e-6)
+            else:
+                np.testing.assert_array_equal(
+                    np.ma.compressed(values), np.ma.compressed(other[key])
+                )
 
 
 # ------------------------------------------------------------------------ scikit-learn's results
@@ -100,9 +105,12 @@ def test_the_results_of_scikit_learn(estimator, grid, target, keywords):
     same_results(ours.cv_results_, other.cv_results_)
     assert ours.best_params_ == other.best_params_
     assert ours.best_index_ == other.best_index_
-    assert ours.best_score_ == pytest.approx(other.best_score_)
+    assert ours.best_score_ == pytest.approx(other.best_score_, rel=1e-4)
     if keywords.get("refit", True):
-        np.testing.assert_array_equal(ours.predict(X), other.predict(X))
+        if target is Y:
+            np.testing.assert_allclose(ours.predict(X), other.predict(X))
+        else:
+            np.testing.assert_array_equal(ours.predict(X), other.predict(X))
         assert ours.score(X, target) == pytest.approx(other.score(X, target))
 
 

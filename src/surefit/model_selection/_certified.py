@@ -185,15 +185,16 @@ def scores_claim(
     *,
     classifier: bool,
     once_more: Callable[[], Array] | None,
+    tol: float = 1e-6,
 ) -> Claim:
     """The recorded scores are those of fits on the recorded rows, each made again on its own.
 
-    Another machine, another order of sums, or shared work may move a fit by its tolerance: scores may then
-    differ by 1e-6 of themselves, and those of a classifier by one row a test set. Where they differ by more and some
+    Another machine or another order of sums may move a score by ``tol``, more where fits shared work and end
+    where their own tolerance lets them; scores of a classifier by one row a test set. Where they differ by more and some
     ``random_state`` is no integer, the fits are made ``once_more``: if these differ among themselves, nothing
     can be decided.
     """
-    allowed = 1e-6 * (1.0 + np.abs(np.nan_to_num(found)))
+    allowed = tol * (1.0 + np.abs(np.nan_to_num(found)))
     if classifier:
         allowed = np.maximum(allowed, (1.0 + 1e-9) / np.asarray(sizes, dtype=np.float64))
     both = np.isnan(recorded) & np.isnan(found)

@@ -63,7 +63,8 @@ def evaluate(
     The plan, if there is one, is appended to ``plans``, for those who fit the best candidate again.
     """
     plan = None
-    if reuse and contexts is None and candidates and splits and not job.return_estimator:
+    arrays = hasattr(X, "shape")  # lists of rows are for the estimator to make sense of
+    if reuse and arrays and contexts is None and candidates and splits and not job.return_estimator:
         grid = [parameters or {} for parameters in candidates]
         keywords = {"fit_params": job.fit_params, "scorers": job.scorer}
         plan = fold_plan(estimator, grid, X, y, splits, **keywords)

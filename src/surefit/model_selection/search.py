@@ -213,6 +213,7 @@ class _Search(Selected):
                     what,
                     classifier=is_classifier(self.estimator),
                     once_more=(lambda: again()[0]) if random else None,
+                    tol=1e-6 if self.reuse_ == "none" else 1e-4,
                 )
             )
         if self._chosen() is not None:
