@@ -35,6 +35,11 @@ class Family(ABC):
         self.template, self.values, self.folds = template, values, folds
 
     @classmethod
+    def takes(cls, own: dict[str, Any]) -> bool:
+        """Whether a candidate with these parameters may be in a group."""
+        return True
+
+    @classmethod
     @abstractmethod
     def serves(cls, template: Any, values: Sequence[dict[str, Any]]) -> bool:
         """Whether these candidates have something in common that separate fits would compute again."""

@@ -45,10 +45,13 @@ class LogisticFamily(Family):
     varies: ClassVar[frozenset[str]] = frozenset({"C"})
 
     @classmethod
+    def takes(cls, own: dict[str, Any]) -> bool:
+        return math.isfinite(own["C"])
+
+    @classmethod
     def serves(cls, template: Any, values: Sequence[dict[str, Any]]) -> bool:
         return (
-            all(math.isfinite(v["C"]) for v in values)
-            and not isinstance(template._penalty(), NoPenalty)
+            not isinstance(template._penalty(), NoPenalty)
             and not template.warm_start
             and not hasattr(template, "_skl_callbacks")
         )
