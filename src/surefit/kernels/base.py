@@ -163,7 +163,9 @@ class Bound(ABC):
     def blocks(self, X: Any = None, *, entries: int = 0) -> Iterator[tuple[slice, Any]]:
         """``(rows, k(X[rows], Z))`` over the rows of X, or of Z itself; each block overwrites the last."""
         n = self.n if X is None else int(X.shape[0])
-        height = max(1, min(n, (entries or (1 << 28 if self._large else 1 << 21)) // max(1, self.n)))
+        height = max(
+            1, min(n, (entries or (1 << 28 if self._large else 1 << 21)) // max(1, self.n))
+        )
         out = None
         for first in range(0, n, height):
             rows = slice(first, min(first + height, n))

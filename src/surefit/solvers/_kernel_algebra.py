@@ -9,7 +9,15 @@ import scipy.linalg
 
 from .._namespace import is_torch
 
-__all__ = ["add_diagonal", "cho_solve", "cholesky", "eigh", "solve_lower", "solve_upper", "to_double"]
+__all__ = [
+    "add_diagonal",
+    "cho_solve",
+    "cholesky",
+    "eigh",
+    "solve_lower",
+    "solve_upper",
+    "to_double",
+]
 
 
 def cholesky(A: Any, *, overwrite: bool = False) -> Any:

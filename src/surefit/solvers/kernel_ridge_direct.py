@@ -58,7 +58,7 @@ def _solve(K: Any, Y: Any, alpha: float, *, overwrite: bool) -> Any:
     warnings.warn(
         "Singular matrix in solving dual problem. Using least-squares solution instead.",
         UserWarning,
-        stacklevel=6,
+        stacklevel=5,
     )
     upper = K.triu(1) if is_torch(K) else np.triu(K, 1)
     values, vectors = eigh(add_diagonal(upper + upper.T, diagonal + alpha))

@@ -42,13 +42,19 @@ _SAMPLE = 10  # rows of the sample for each centre
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def choose_centres(kernel: Kernel, X: Any, count: int, rng: np.random.Generator, weights: Any = None) -> Any:
+def choose_centres(
+    kernel: Kernel, X: Any, count: int, rng: np.random.Generator, weights: Any = None
+) -> Any:
     """Indices of ``count`` rows of X, in ascending order; rows of weight 0 are not chosen."""
     n = int(X.shape[0])
     kept = np.arange(n) if weights is None else np.flatnonzero(_host(weights) > 0)
     if count >= len(kept):
         return kept
-    sample = kept if len(kept) <= _SAMPLE * count else np.sort(rng.choice(kept, _SAMPLE * count, replace=False))
+    sample = (
+        kept
+        if len(kept) <= _SAMPLE * count
+        else np.sort(rng.choice(kept, _SAMPLE * count, replace=False))
+    )
     rows = X[sample]
     bound = kernel.on(rows.float() if is_torch(rows) else rows.astype(np.float32))
     diagonal = to_double(kernel.diag(rows))

@@ -53,7 +53,11 @@ def pivoted_cholesky(
     if root is not None:
         left *= root**2
         root = root.to(bound.dtype) if is_torch(root) else root.astype(bound.dtype)
-    F = left.new_zeros((n, rank), dtype=bound.dtype) if is_torch(left) else np.zeros((n, rank), bound.dtype)
+    F = (
+        left.new_zeros((n, rank), dtype=bound.dtype)
+        if is_torch(left)
+        else np.zeros((n, rank), bound.dtype)
+    )
     size, pivots = 0, []
     while size < rank and float(left.sum()) > enough:
         chosen = _draw(left, min(_BLOCK, rank - size), rng)
