@@ -1,8 +1,8 @@
 """The claims of a neighbour model, decided without any code of the search.
 
-A list of neighbours is right when it is the beginning of all rows sorted by (exact distance, row number). Float64
-distances with a bound on their rounding leave a few rivals for each query; where these bounds do not settle the
-order, rational numbers do.
+A list of neighbours is right when it is the beginning of all rows sorted by (exact distance, row
+number). Float64 distances with a bound on their rounding leave a few rivals for each query; where these
+bounds do not settle the order, rational numbers do.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _differences(kept: Any, given: Any) -> int:
 def neighbours_claim(
     table: Any, queries: Any, indices: Any, metric: Any, settings: dict[str, Any], words: str
 ) -> Claim:
-    """That ``indices`` are the nearest rows of the table: exactly in the Euclidean distance, else to rounding."""
+    """That ``indices`` are the nearest rows: exactly in the Euclidean distance, else to rounding."""
     k = indices.shape[1]
     if isinstance(metric, str) and metric in _EUCLIDEAN and not settings:
         wrong = count_wrong(table, queries, indices)
@@ -195,15 +195,15 @@ def _known_distances(block: Any) -> Array:
 def leave_one_out_claim(error: float, n: int, k: int, delta: float = 0.05) -> Claim:
     r"""The distance of the leave-one-out error from the true error of the k-neighbour rule.
 
-    For n independent rows of one distribution in which no two distances are equal (almost surely), and k fixed
-    beforehand, :math:`E[(L_{loo} - L)^2] \le (6k + 1)/n`, whatever the distribution; Chebyshev's inequality
-    makes that a radius.
+    For n independent rows of one distribution in which no two distances are equal (almost surely), and k
+    fixed beforehand, :math:`E[(L_{loo} - L)^2] \le (6k + 1)/n`, whatever the distribution; Chebyshev's
+    inequality makes that a radius.
 
     References
     ----------
-    Rogers & Wagner, "A finite sample distribution-free performance bound for local discrimination rules", Annals
-    of Statistics 6 (1978); Devroye, Gyoerfi & Lugosi, A Probabilistic Theory of Pattern Recognition (1996),
-    chapter 24.
+    Rogers & Wagner, "A finite sample distribution-free performance bound for local discrimination rules",
+    Annals of Statistics 6 (1978); Devroye, Gyoerfi & Lugosi, A Probabilistic Theory of Pattern Recognition
+    (1996), chapter 24.
     """
     name, source = "leave-one-out error", "CLS-2"
     radius = math.sqrt((6 * k + 1) / (n * delta))
@@ -215,7 +215,8 @@ def leave_one_out_claim(error: float, n: int, k: int, delta: float = 0.05) -> Cl
         )
         return Claim.undecided(name, why, Kind.STATISTICAL, source)
     statement = (
-        f"with probability {1 - delta:.0%} over the draw of the rows, the true error is within {radius:.4f} of the "
-        f"leave-one-out error {error:.4f} (independent rows without ties in distance, n_neighbors chosen beforehand)"
+        f"with probability {1 - delta:.0%} over the draw of the rows, the true error is within {radius:.4f} "
+        f"of the leave-one-out error {error:.4f} (for independent rows without ties in distance and "
+        "n_neighbors chosen before they were seen)"
     )
     return Claim.check(name, statement, Kind.STATISTICAL, radius, 1.0, source)

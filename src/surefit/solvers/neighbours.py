@@ -3,14 +3,15 @@ r"""Nearest rows in the Euclidean distance: the speed of float32, the answer of 
 For queries q and rows t of a table the k nearest rows are wanted, in order, ties broken by the number of the
 row. The inputs are floating-point numbers and the distances are meant exactly, as real numbers.
 
-1. *Products.* With a, b the centred, scaled and rounded q and t, |a - b|^2 / 2 = |a|^2/2 + (|b|^2/2 - <a, b>), so
-   one matrix product gives the score of every row. In a precision of unit u, with gamma = p u / (1 - p u),
+1. *Products.* With a, b the centred, scaled and rounded q and t, |a - b|^2 / 2 = |a|^2 / 2 + (|b|^2 / 2 - <a, b>),
+   so one matrix product gives the score of every row. In a precision of unit u, with gamma = p u / (1 - p u) and
+   kappa = gamma / 2 + 2 u (and terms of higher order),
 
-       D^2 / 2  >=  |a|^2 (1/2 - kappa) + [ |b|^2 (1/2 - kappa) - fl<a, b> ],    kappa = gamma / 2 + 2 u + ...,
+       D^2 / 2  >=  |a|^2 (1/2 - kappa) + [ |b|^2 (1/2 - kappa) - fl<a, b> ]
 
    for the true scaled distance D: rounding t to b moves it by at most u |b|, and the product errs by
-   gamma |a| |b| <= gamma (|a|^2 + |b|^2) / 2, in whatever order it is summed. The bracket is kept in a heap of
-   the k + 8 smallest, one a query.
+   gamma |a| |b| <= gamma (|a|^2 + |b|^2) / 2, in whatever order it is summed. The bracket is kept in a
+   heap of the k + 8 smallest, one a query.
 2. *Candidates.* Their distances are computed from the differences q - t in float64, with relative error
    (p + 8) 2^-53. Every row that is not a candidate lies beyond the bound that the largest kept score
    gives. If that is beyond the k-th candidate, no neighbour is missing.
@@ -18,14 +19,14 @@ row. The inputs are floating-point numbers and the distances are meant exactly, 
    transformations; those that this does not separate either, in integers.
 
 Step 1 is done in float32; where its bound does not suffice (rows much closer together than to the centre), in
-float64, and where that does not, all differences of the query are formed. In few dimensions a k-d tree takes the
-place of the products. In each case the same check decides whether to go on, so the result does not depend on
-the way, and it is exact for any finite input.
+float64, and where that does not, all differences of the query are formed. In few dimensions a k-d tree
+takes the place of the products. In each case the same check decides whether to go on, so the result does
+not depend on the way, and it is exact for any finite input.
 
 References
 ----------
-Higham, Accuracy and Stability of Numerical Algorithms (2002), chapter 3; Dekker, "A floating-point technique for
-extending the available precision", Numerische Mathematik 18 (1971).
+Higham, Accuracy and Stability of Numerical Algorithms (2002), chapter 3; Dekker, "A floating-point technique
+for extending the available precision", Numerische Mathematik 18 (1971).
 """
 
 from __future__ import annotations
@@ -276,7 +277,7 @@ class NeighbourIndex:
             own = np.searchsorted(ascending, rows[i])[None, :]
             order(query, table, own, squares[i : i + 1], self.error, k, undecided[i : i + 1])
             rows[i] = ascending[own[0]]
-        for i in np.flatnonzero(undecided | self.lossy):
+        for i in np.flatnonzero(undecided | self.lossy).tolist():
             chosen, by_integers = rows[i].copy(), squares[i].copy()
             ranks = rank_by_integers(given[i], self.source, chosen)
             rows[i], squares[i] = chosen[ranks], by_integers[ranks]
