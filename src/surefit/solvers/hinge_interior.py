@@ -134,7 +134,7 @@ class _State:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             up = np.where(self.hard, 0.0, xi / u)
             D = 1.0 / (s / alpha + up)
-        if not (np.isfinite(D).all() and np.isfinite(up).all()) or mu <= 0.0:
+        if not (np.isfinite(D).all() and np.isfinite(up).all()) or mu <= 0.0 or D.sum() <= 0.0:
             return False  # rounding is reached
         solve = self._factor(D.sum(axis=0))
         slack = self.sigma * self.z - self.a + xi - s  # rounding, once a full step was made

@@ -65,6 +65,11 @@ def linear_svm(
     """
     design = as_design(X)
     steps, tight = _method(design, problem, 0.5 * min(tol, _CLOSE) * null, start, seed)
+    one_sided = not (problem.low < 0).any() or not (problem.high > 0).any()
+    if problem.intercept.free and one_sided:  # a single class: sum(beta) = 0 leaves beta = 0
+        beyond = float(problem.t.max() if (problem.high > 0).any() else problem.t.min())
+        only = Point(np.zeros(design.shape[1]), beyond, np.zeros(design.shape[0]))
+        steps = iter([Iterate(only, 0.0, 0.0)])
     if max_iter == 0:
         nothing = Point(np.zeros(design.shape[1]), 0.0, np.zeros(design.shape[0]))
         steps = iter([Iterate(nothing, cost=0)])

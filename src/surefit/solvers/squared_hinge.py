@@ -32,7 +32,7 @@ from .interior_point import _factor
 __all__ = ["squared_hinge"]
 
 Array = NDArray[np.float64]
-_STALE = 2  # steps without a smaller gap: rounding is reached
+_STALE = 2  # steps without a smaller gap or objective: rounding is reached
 
 
 def squared_hinge(X: Design, problem: BoxDual, start: Point | None = None) -> Iterator[Iterate]:
@@ -42,7 +42,7 @@ def squared_hinge(X: Design, problem: BoxDual, start: Point | None = None) -> It
     b = 0.0 if start is None else start.b
     z = to_numpy(X.dot(w)) + b
     ridge = 1.0 / kept.scaling**2 if kept.scaling and kept.penalised else 0.0
-    length, least, stale = np.nan, np.inf, 0
+    length, least, lowest, stale = np.nan, np.inf, np.inf, 0
     while stale < _STALE:
         beta = _slopes(problem, z)  # minus the derivative of each loss
         made, total = X.tdot(X.vector(beta)), float(beta.sum())
@@ -50,7 +50,8 @@ def squared_hinge(X: Design, problem: BoxDual, start: Point | None = None) -> It
         size = float(made @ made) + (total / ridge * total if ridge else 0.0)
         gap = value - problem.dual(beta, size) + (abs(total * b) if kept.free else 0.0)
         yield Iterate(Point(w, b, beta), value, gap, length)
-        least, stale = (gap, 0) if gap < least else (least, stale + 1)
+        stale = 0 if gap < least or value < lowest else stale + 1
+        least, lowest = min(least, gap), min(lowest, value)
         weights = np.where(beta != 0.0, 1.0 / problem.d, 0.0)
         dw, db = _direction(X, weights, made - w, total - ridge * b, ridge, bool(kept.scaling))
         dz = to_numpy(X.dot(dw)) + db

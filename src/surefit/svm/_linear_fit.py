@@ -23,6 +23,9 @@ from ._linear import intercept_of, rows_of, seed_of
 __all__ = ["Solved", "fit_binary", "fit_box", "fit_classes"]
 
 Array = NDArray[np.float64]
+# Where Crammer and Singer's machine goes when tol is looser: once the face is found, the last digits are cheap.
+_SMALL, _EXACT, _CLOSE = 100_000, 1e-14, 1e-6
+_CELLS = 1e8  # entries of a matrix in which a separating hyperplane is looked for first
 
 
 class Solved(NamedTuple):
@@ -84,17 +87,18 @@ def _fit_hard(
     model: Any, rows: Any, y: Array, kept: Any, intercept: Intercept, rng: Any, name: str
 ) -> Solved:
     """The hard margin; where there is none, the soft margin of C = 1 and the proof."""
-    plain = rows if sp.issparse(rows) or isinstance(rows, np.ndarray) else as_design(rows).home()
-    found = separate(plain, y, fit_intercept=bool(model.fit_intercept))
-    separable = found.margin > 0.0
-    c = np.full(len(y), np.inf if separable else 1.0)
-    problem = classification(y, c, squared=False, intercept=intercept)
-    if not separable:
-        soft = fit_box(model, rows, problem, kept, rng, name)
-        return soft._replace(farkas=_spread(found.farkas, kept))
-    norm = float(np.linalg.norm(np.append(found.w, found.b))) * found.margin
+    scale = float(len(y))  # of the objective
+    if rows.shape[0] * rows.shape[1] <= _CELLS:  # beyond that, whether it holds shows in the certificate
+        plain = rows if sp.issparse(rows) or isinstance(rows, np.ndarray) else as_design(rows).home()
+        found = separate(plain, y, fit_intercept=bool(model.fit_intercept))
+        if found.margin <= 0.0:
+            problem = classification(y, np.ones(len(y)), squared=False, intercept=intercept)
+            soft = fit_box(model, rows, problem, kept, rng, name)
+            return soft._replace(farkas=_spread(found.farkas, kept))
+        scale = 0.5 / found.margin**2
+    problem = classification(y, np.full(len(y), np.inf), squared=False, intercept=intercept)
     fit = linear_svm(
-        rows, problem, tol=float(model.tol), null=0.5 / norm**2 if norm > 0 else 1.0,
+        rows, problem, tol=float(model.tol), null=scale,
         max_iter=int(model.max_iter), seed=seed_of(rng), verbose=int(model.verbose), name=name,
     )  # fmt: skip
     point: Point = fit.x
@@ -154,8 +158,9 @@ def fit_classes(
     )
     if model.max_iter == 0:
         steps = iter(())
+    tol = min(0.5 * float(model.tol), _EXACT if kept.sum() * classes <= _SMALL else _CLOSE)
     fit = run(
-        steps, tol=0.5 * float(model.tol) * float(c.sum()), max_iter=max(1, int(model.max_iter)),
+        steps, tol=tol * float(c.sum()), max_iter=max(1, int(model.max_iter)),
         verbose=int(model.verbose), name=type(model).__name__,
     )  # fmt: skip
     beta = np.zeros((classes, len(c)))
