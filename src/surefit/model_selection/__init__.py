@@ -37,12 +37,15 @@ from sklearn.model_selection import (
 )
 
 from .bounds import clopper_pearson, empirical_bernstein, hoeffding_radius, selection_excess
+from .curves import learning_curve, validation_curve
+from .decomposition import BiasVariance, bias_variance
 from .search import GridSearchCV, RandomizedSearchCV
 from .validation import cross_val_score, cross_validate
 
 __all__ = [
     "BaseCrossValidator",
     "BaseShuffleSplit",
+    "BiasVariance",
     "FixedThresholdClassifier",
     "GridSearchCV",
     "GroupKFold",
@@ -66,6 +69,7 @@ __all__ = [
     "TimeSeriesSplit",
     "TunedThresholdClassifierCV",
     "ValidationCurveDisplay",
+    "bias_variance",
     "check_cv",
     "clopper_pearson",
     "cross_val_predict",
@@ -73,7 +77,9 @@ __all__ = [
     "cross_validate",
     "empirical_bernstein",
     "hoeffding_radius",
+    "learning_curve",
     "permutation_test_score",
     "selection_excess",
     "train_test_split",
+    "validation_curve",
 ]

@@ -21,7 +21,14 @@ from ..certificate import Claim, Kind
 from ._losses import BoundedLoss
 from .bounds import bernstein_radius, clopper_pearson, hoeffding_radius
 
-__all__ = ["Statistics", "excess_claim", "folds_claim", "generalisation_claim", "sampling"]
+__all__ = [
+    "Statistics",
+    "excess_claim",
+    "folds_claim",
+    "generalisation_claim",
+    "plain_folds",
+    "sampling",
+]
 
 Array = NDArray[np.float64]
 _GROUPED = (
@@ -189,6 +196,18 @@ def excess_claim(statistics: Statistics | str, chosen: int | None, who: str) -> 
         f"{_up(excess, _places(loss)):.{_places(loss)}f} above that of the best of {int(known.sum())} candidates"
     )
     return Claim.check("selection excess", statement, Kind.STATISTICAL, excess, width, "GEN-5")
+
+
+def plain_folds(splits: Any) -> list[Any]:
+    """Folds as arrays of row numbers, whatever a splitter yields: lists, masks, arrays on a device."""
+    numbers = [[np.asarray(part) for part in split] for split in splits]
+    return [
+        tuple(
+            np.flatnonzero(part) if part.dtype == np.bool_ else part.astype(np.intp)
+            for part in split
+        )
+        for split in numbers
+    ]
 
 
 def folds_claim(splits: list[Any], n: int) -> Claim:

@@ -13,7 +13,17 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-__all__ = ["route"]
+__all__ = ["check_groups", "route"]
+
+
+def check_groups(groups: Any) -> None:
+    """Where metadata are routed, groups are metadata."""
+    if groups is not None and _routing_enabled():
+        raise ValueError(
+            "`groups` can only be passed if metadata routing is not enabled via "
+            "`sklearn.set_config(enable_metadata_routing=True)`. When routing is enabled, pass `groups` "
+            "alongside other metadata via the `params` argument instead."
+        )
 
 
 def route(
@@ -36,12 +46,6 @@ def route(
                 "estimator": dict.fromkeys(methods, params),
                 "scorer": {},
             }
-        )
-    if groups is not None:
-        raise ValueError(
-            "`groups` can only be passed if metadata routing is not enabled via "
-            "`sklearn.set_config(enable_metadata_routing=True)`. When routing is enabled, pass `groups` "
-            "alongside other metadata via the `params` argument instead."
         )
     fits = MethodMapping()
     for method in methods:

@@ -26,7 +26,14 @@ from .._selection import later_claim, pack_folds, selection_claim, unpack_folds
 from ..base import Certified
 from ..certificate import Claim, Kind, Status
 from ._certified import Selected, claims_of, is_random, scores_claim
-from ._claims import Statistics, excess_claim, folds_claim, generalisation_claim, sampling
+from ._claims import (
+    Statistics,
+    excess_claim,
+    folds_claim,
+    generalisation_claim,
+    plain_folds,
+    sampling,
+)
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss
 from ._reuse import FoldPlan
@@ -160,7 +167,7 @@ class _Search(Selected):
         self._scorer = scorers._scorers if isinstance(scorers, _MultimetricScorer) else scorers
         self.cv_results_ = results
         self.evidence_ = collect_evidence(out, (len(candidates), len(splits)))
-        self.folds_ = pack_folds(splits, _num_samples(X))
+        self.folds_ = pack_folds(plain_folds(splits), _num_samples(X))
         self.fit_parameters_ = sorted(name for name, value in params.items() if value is not None)
         root.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=told)
         return self._seal(X, y, weight, "all candidates were fitted on all folds")

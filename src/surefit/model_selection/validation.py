@@ -23,10 +23,10 @@ from sklearn.utils.validation import _num_samples
 
 from ..certificate import Certificate, Claim, Status
 from ._certified import check_range, data_id, loss_for
-from ._claims import Statistics, folds_claim, generalisation_claim, sampling
+from ._claims import Statistics, folds_claim, generalisation_claim, plain_folds, sampling
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss, bounded_loss
-from ._routing import route
+from ._routing import check_groups, route
 from .search import EXTRAS
 
 __all__ = ["CrossValidation", "cross_val_score", "cross_validate"]
@@ -110,6 +110,7 @@ def cross_validate(
     >>> print(results.statement_)
     with probability 95 %, the mean true error of the 4 fold models is within 0.134 of 0.042; rows ...
     """
+    check_groups(groups)
     X, y = indexable(X, y)
     params = {} if params is None else params
     cv = check_cv(cv, y, classifier=is_classifier(estimator))
@@ -156,9 +157,10 @@ def cross_validate(
             results[f"{part}_{name}"] = scores
     if certify:
         n = _num_samples(X)
-        parts_claim = folds_claim(splits, n)
+        plain = plain_folds(splits)
+        parts_claim = folds_claim(plain, n)
         claims = [parts_claim]
-        sizes = np.array([len(test) for _, test in splits])
+        sizes = np.array([len(test) for _, test in plain])
         kind = sampling(cv)
         for place, (name, loss) in enumerate(losses.items()):
             label = "generalisation" if len(losses) == 1 else f"generalisation: {name}"
@@ -194,15 +196,14 @@ def _losses_of(
     scorers: Any, estimator: Any, y: Any, score_params: Any, loss_range: Any, bound: str
 ) -> dict[str, BoundedLoss | str]:
     """Of each score, the loss that can be bounded, or why none can."""
-    several = isinstance(scorers, _MultimetricScorer)
-    found = scorers._scorers if several else {"score": scorers}
+    found = scorers._scorers if isinstance(scorers, _MultimetricScorer) else {"score": scorers}
+    weighted = any(value is not None for value in (score_params or {}).values())
     losses: dict[str, BoundedLoss | str] = {}
     loss_range = check_range(loss_range)
     for name, scorer in found.items():
-        given = score_params.get(name, {}) if several else score_params
         if y is None:
             losses[name] = "without y there is no loss that a row could have"
-        elif any(value is not None for value in (given or {}).values()):
+        elif weighted:
             losses[name] = (
                 "scores are weighted by sample_weight, and a weighted mean has no such bound"
             )
