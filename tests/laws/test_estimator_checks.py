@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import surefit.linear_model
 import surefit.multiclass
+import surefit.svm
 from surefit.linear_model import (
     ElasticNet,
     ElasticNetCV,
@@ -39,6 +40,7 @@ from surefit.linear_model import (
     TukeyRegressor,
 )
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from surefit.svm import LinearSVC, LinearSVR
 
 ESTIMATORS = [
     LinearRegression(),
@@ -91,6 +93,12 @@ ESTIMATORS = [
     QuantileRegressor(alpha=0.01, quantile=0.3, fit_intercept=False, certify="full"),
     OneVsRestClassifier(LogisticRegression()),
     OneVsOneClassifier(LogisticRegression()),
+    LinearSVC(),
+    LinearSVC(loss="hinge", penalize_intercept=False, certify="full"),
+    LinearSVC(penalty="l1", dual=False),
+    LinearSVC(multi_class="crammer_singer"),
+    LinearSVR(),
+    LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1, penalize_intercept=False),
 ]
 
 ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"
@@ -116,7 +124,7 @@ def test_scikit_learn_checks(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("module", [surefit.linear_model, surefit.multiclass])
+@pytest.mark.parametrize("module", [surefit.linear_model, surefit.multiclass, surefit.svm])
 def test_no_estimator_is_left_out(module):
     public = {
         thing

@@ -1,0 +1,133 @@
+r"""Crammer and Singer's multi-class support vector machine by the sequential dual method.
+
+    min_W  1/2 sum_m (||w_m||^2 + (b_m / B)^2) + sum_i c_i max_m ([m != y_i] + z_im - z_iy_i),    z_im = <x_i, w_m> + b_m
+
+The dual has a row of variables for each sample, beta_im <= c_i [m = y_i] with sum_m beta_im = 0, and w_m =
+sum_i beta_im x_i. A sweep visits the samples in random order and minimises over one row at a time, exactly
+(:mod:`surefit._jit.crammer_singer`); samples that are far beyond the margin are left out until the others have
+settled. Sweeps soon know which variables lie at their bound and approach the others slowly, so between them
+those make a step together: conjugate gradients on the face, each row of variables keeping its sum.
+
+References
+----------
+Crammer & Singer, "On the algorithmic implementation of multiclass kernel-based vector machines" (2001);
+Keerthi, Sundararajan, Chang, Hsieh & Lin (2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._csr import distinct_entries
+from .._jit.crammer_singer import sweep_classes_dense, sweep_classes_sparse
+from ..iterate import Iterate
+
+__all__ = ["ClassPoint", "crammer_singer"]
+
+Array = NDArray[np.float64]
+_TOGETHER = 5  # most sweeps between two looks at all samples
+_STEPS = 100  # most conjugate gradient steps
+_REDUCE = 0.01  # by how much they reduce their residual
+
+
+class ClassPoint(NamedTuple):
+    """W of shape (p, K), intercepts of shape (K,), dual variables of shape (n, K)."""
+
+    W: Array
+    b: Array
+    beta: Array
+
+
+def crammer_singer(
+    X: Any, y: NDArray[np.int64], c: Array, classes: int, *, scaling: float, seed: int = 0
+) -> Iterator[Iterate]:
+    """Yield ``Iterate(x=ClassPoint, value=P, estimate=gap, cost=sweeps)``; without end.
+
+    ``y`` holds 0, ..., K-1; ``scaling`` is the value B of the constant feature, 0 for none.
+    """
+    rng, n = np.random.default_rng(seed), X.shape[0]
+    if sp.issparse(X):
+        csr = distinct_entries(X)
+        data = np.ascontiguousarray(csr.data, dtype=np.float64)
+        rows: tuple[Any, ...] = (data, csr.indices, csr.indptr.astype(csr.indices.dtype, copy=False))
+        norm2, sweep = np.asarray(csr.multiply(csr).sum(axis=1), dtype=np.float64).ravel(), sweep_classes_sparse
+        X = csr
+    else:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        rows, norm2, sweep = (X,), np.einsum("ij,ij->i", X, X), sweep_classes_dense
+    norm2 = norm2 + scaling**2
+    W, v, beta = np.zeros((X.shape[1], classes)), np.zeros(classes), np.zeros((n, classes))
+    own, limit = (np.arange(n), y), np.inf
+    while True:
+        order, count, first = rng.permutation(n), n, np.inf
+        for sweeps in range(1, _TOGETHER + 1):
+            rng.shuffle(order[:count])
+            count, worst = sweep(*rows, norm2, y, c, scaling, W, v, beta, order, limit, count)
+            limit, first = (worst if worst > 0.0 else np.inf), min(first, worst)
+            if worst <= 0.1 * first or count == 0:
+                break
+        z = X @ W + scaling * v
+        losses = z + 1.0
+        losses[own] -= 1.0
+        value = 0.5 * float((W**2).sum() + v @ v) + float(c @ (losses.max(axis=1) - z[own]))
+        dual = float(beta[own].sum()) - 0.5 * float((W**2).sum() + v @ v)
+        point = ClassPoint(W.copy(), scaling * v, beta.copy())
+        yield Iterate(point, value, value - dual, cost=sweeps)
+        slopes = z + 1.0
+        slopes[own] -= 1.0
+        move = _newton(X, slopes, beta, own, c, norm2, scaling)
+        beta += move
+        W += X.T @ move
+        v += scaling * move.sum(axis=0)
+
+
+def _newton(
+    X: Any, slopes: Array, beta: Array, own: Any, c: Array, norm2: Array, scaling: float
+) -> Array:
+    """A step of the free variables together, as far as they may go and as the dual objective falls."""
+    bound = np.zeros_like(beta)
+    bound[own] = c
+    rows = np.flatnonzero(((beta < bound).sum(axis=1) > 1) & (norm2 > 0.0))
+    move = np.zeros_like(beta)
+    if not len(rows):
+        return move
+    part, free, room = X[rows], (beta < bound)[rows], (bound - beta)[rows]
+    count = free.sum(axis=1, keepdims=True)
+    scale = 1.0 / norm2[rows, None]
+
+    def face(G: Array) -> Array:
+        """The free entries, each row without its mean: the sum of a row stays 0."""
+        G = np.where(free, G, 0.0)
+        return np.where(free, G - G.sum(axis=1, keepdims=True) / count, 0.0)
+
+    def bend(step: Array) -> Array:
+        return part @ (part.T @ step) + scaling**2 * step.sum(axis=0)
+
+    down = face(-slopes[rows])
+    delta, r, along = np.zeros_like(down), down.copy(), scale * down
+    mass = first = float(np.vdot(r, along))
+    for _ in range(_STEPS):
+        if mass <= _REDUCE**2 * first or mass == 0.0:
+            break
+        bent = face(bend(along))
+        curvature = float(np.vdot(along, bent))
+        if curvature <= 0.0:
+            break
+        delta += mass / curvature * along
+        r -= mass / curvature * bent
+        bent = scale * r
+        mass, before = float(np.vdot(r, bent)), mass
+        along = bent + mass / before * along
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(delta > room, room / delta, 1.0).min(axis=1, keepdims=True)
+    for step in (reach * delta, float(reach.min()) * delta):  # each row as far as it may; all alike
+        slope, curvature = float(np.vdot(down, step)), float(np.vdot(step, bend(step)))
+        if slope > 0.0 and curvature > 0.0:
+            move[rows] = np.minimum(min(1.0, slope / curvature) * step, room)
+            break
+    return move
