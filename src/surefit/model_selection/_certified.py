@@ -41,6 +41,7 @@ class Selected(Certified):
     delta: float
     bound: str
     loss_range: tuple[float, float] | None
+    promise_: dict[str, Any]
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         X, y, sample_weight = indexable(X, y, sample_weight)  # the estimator checks what it takes
@@ -85,6 +86,15 @@ class Selected(Certified):
             raise AttributeError("statement_ needs a certificate: set certify=True and fit again.")
         return self.certificate_["generalisation"].statement
 
+    def _promise(self) -> None:
+        """Fix what the statistical claims depend on, before data are seen; later changes do not count."""
+        ends = check_range(self.loss_range)
+        self.promise_ = {"delta": float(self.delta), "bound": self.bound, "loss_range": ends}
+
+    def _promised(self) -> dict[str, Any]:
+        """delta and bound as they were when the fit began."""
+        return {"delta": self.promise_["delta"], "bound": self.promise_["bound"]}
+
     def _loss_of(self, scorers: Any, metric: Any, y: Any, score_params: Any) -> BoundedLoss | str:
         """The bounded loss behind the score that chooses, or why there is none."""
         if any(value is not None for value in (score_params or {}).values()):
@@ -97,8 +107,8 @@ class Selected(Certified):
             scorers = scorers._scorers[metric]
         if y is None:
             return "without y there is no loss that a row could have"
-        loss = bounded_loss(scorers, self.estimator, y, check_range(self.loss_range))
-        return loss_for(self.bound, loss)
+        loss = bounded_loss(scorers, self.estimator, y, self.promise_["loss_range"])
+        return loss_for(self.promise_["bound"], loss)
 
 
 def check_range(loss_range: Any) -> tuple[float, float] | None:

@@ -54,18 +54,18 @@ class Statistics:
         Rows of each test set.
     loss : BoundedLoss
         The loss.
-    delta, bound : float, str
-        As they were fixed before the data were seen.
     stratified : bool
         Whether the test sets were chosen to have the class frequencies of all rows.
+    delta, bound : float, str
+        As they were fixed before the data were seen.
     """
 
     evidence: Array
     sizes: NDArray[np.intp]
     loss: BoundedLoss
+    stratified: bool
     delta: float
     bound: str
-    stratified: bool = False
 
     @property
     def models(self) -> int:

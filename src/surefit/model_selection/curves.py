@@ -343,7 +343,7 @@ def _certify(
         statistics = loss if isinstance(loss, str) else str(kind)
     else:
         sizes = np.array([len(test) for _, test in plain])
-        statistics = Statistics(evidence, sizes, loss, delta, bound, kind)
+        statistics = Statistics(evidence, sizes, loss, kind, delta, bound)
         curve.intervals = np.stack(statistics.limits(), axis=1)
     who, tried = (
         f" of the {len(folds)} fold models",

@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import RandomizedSearchCV as _RandomizedSearchCV
 from sklearn.model_selection._split import check_cv
 from sklearn.model_selection._validation import _insert_error_scores
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, indexable
 
@@ -38,7 +39,7 @@ from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss
 from ._reuse import FoldPlan
 
-__all__ = ["GridSearchCV", "RandomizedSearchCV"]
+__all__ = ["EXTRAS", "GridSearchCV", "RandomizedSearchCV", "parameters_words", "same_parameters"]
 
 EXTRAS: dict[str, list[Any]] = {
     "delta": [Interval(Real, 0, 1, closed="neither")],
@@ -102,7 +103,8 @@ class _Search(Selected):
                 f"Expected {self.n_splits_} splits, got {len(splits)}"
             )
         base = clone(self.estimator)
-        job, _ = self._job(y, routed)
+        self._promise()
+        job, _ = self._job(y, routed, collect=self.certify is not False)
         results: dict[str, Any] = {}
         candidates: list[dict[str, Any]] = []
         out: list[dict[str, Any]] = []
@@ -172,6 +174,11 @@ class _Search(Selected):
         root.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=told)
         return self._seal(X, y, weight, "all candidates were fitted on all folds")
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags = get_tags(self.estimator).target_tags
+        return tags
+
     # ------------------------------------------------------------------ certificate
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
@@ -180,7 +187,8 @@ class _Search(Selected):
         claims = [folds]
         names = self._metrics()
         recorded = np.stack([self._split_scores(name) for name in names])
-        evidence, params = np.asarray(self.evidence_), self.cv_results_["params"]
+        evidence: Any = np.asarray(self.evidence_)
+        params = self.cv_results_["params"]
         what = f"the scores of {_count(len(params), 'candidate')} on {_count(len(splits), 'fold')}"
         others = [name for name in self.fit_parameters_ if name not in ("sample_weight", "groups")]
         if not full:
@@ -188,6 +196,7 @@ class _Search(Selected):
         elif others:
             why = f"fit was given {', '.join(others)}, which are not at hand: nothing is recomputed"
             claims.append(Claim.undecided("scores", why, Kind.EXACT, "GEN-7"))
+            evidence = None  # what was recorded is not taken on trust
         elif folds.status is Status.HOLDS:
             found, evidence = self._fits_again(X, y, sample_weight, splits, names)
             sizes = [len(test) for _, test in splits]
@@ -253,7 +262,7 @@ class _Search(Selected):
     def _choice_claim(self) -> Claim:
         """The candidate has the best mean of the recorded scores."""
         results, best = self.cv_results_, int(self.best_index_)
-        words = _parameters_words(self.best_params_)
+        words = parameters_words(self.best_params_)
         if callable(self.refit):
             why = (
                 f"{words} was chosen by refit={self.refit!r}, which need not choose the best score"
@@ -261,7 +270,9 @@ class _Search(Selected):
             return Claim.undecided("selection", why, Kind.EXACT, "GEN-7")
         name = self.refit if self.multimetric_ else "score"
         means = self._split_scores(name).mean(axis=1)
-        known = 0 <= best < len(means) and _same(results["params"][best], self.best_params_)
+        known = 0 <= best < len(means) and same_parameters(
+            results["params"][best], self.best_params_
+        )
         chosen = float(means[best]) if known else float("nan")
         return selection_claim(words, chosen, means, float(self.best_score_))
 
@@ -276,14 +287,19 @@ class _Search(Selected):
         statistics: Statistics | str
         if folds.status is not Status.HOLDS:
             statistics = "rows were tested by models that were fitted on them: no bound is stated"
+        elif evidence is None:
+            statistics = (
+                "the fits cannot be made again, so that nothing is known about their losses"
+            )
         elif isinstance(loss, str) or isinstance(kind, str):
             statistics = loss if isinstance(loss, str) else str(kind)
         else:
             sizes = np.array([len(test) for _, test in splits])
-            statistics = Statistics(evidence, sizes, loss, self.delta, self.bound, kind)
+            statistics = Statistics(evidence, sizes, loss, kind, **self._promised())
         chosen = self._chosen()
-        many, folds_count = _count(len(evidence), "candidate"), len(splits)
-        words = "" if chosen is None else f" of {_parameters_words(self.best_params_)}"
+        many = _count(len(self.cv_results_["params"]), "candidate")
+        folds_count = len(splits)
+        words = "" if chosen is None else f" of {parameters_words(self.best_params_)}"
         who = f" of the {folds_count} fold models{words}"
         tried = f", after trying {many} on {_count(folds_count, 'fold')}"
         caveat = "; it is about the fold models, not about best_estimator_"
@@ -291,7 +307,7 @@ class _Search(Selected):
         extra = excess_claim(statistics, chosen, who)
         return [claim] if extra is None else [claim, extra]
 
-    def _job(self, y: Any, routed: Any) -> tuple[Job, BoundedLoss | str]:
+    def _job(self, y: Any, routed: Any, collect: bool = True) -> tuple[Job, BoundedLoss | str]:
         """What all fits have in common, and the loss that is bounded, or why none is."""
         scorers, metric = self._get_scorers()
         loss = self._loss_of(scorers, metric, y, routed.scorer.score)
@@ -303,7 +319,7 @@ class _Search(Selected):
             error_score=self.error_score,
             verbose=self.verbose,
             caller=self,
-            losses=((metric, loss),) if self.certify and isinstance(loss, BoundedLoss) else (),
+            losses=((metric, loss),) if collect and isinstance(loss, BoundedLoss) else (),
         )
         return job, loss
 
@@ -362,7 +378,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _parameters_words(params: dict[str, Any]) -> str:
+def parameters_words(params: dict[str, Any]) -> str:
     """A candidate in words; long values are cut."""
     words = ", ".join(f"{name}={_short(value)}" for name, value in params.items())
     return words or "the only candidate"
@@ -373,9 +389,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _same(first: Any, second: Any) -> bool:
+def same_parameters(first: Any, second: Any) -> bool:
     """Equal parameters, by their text where values cannot be compared."""
-    return _parameters_words(first) == _parameters_words(second)
+    return parameters_words(first) == parameters_words(second)
 
 
 class GridSearchCV(_Search, _GridSearchCV):

@@ -177,7 +177,7 @@ def cross_validate(
             else:
                 evidence = collect_evidence(out, (1, len(splits)), which)
                 share = delta / len(bounded)
-                statistics = Statistics(evidence, sizes, loss, share, bound, kind)
+                statistics = Statistics(evidence, sizes, loss, kind, share, bound)
             claims.append(_fold_claim(statistics, len(splits), label))
         weight = params.get("sample_weight")
         results.certificate_ = Certificate(
