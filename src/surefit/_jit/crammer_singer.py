@@ -81,9 +81,7 @@ def _settled(slope, own, beta):
     cache=True,
     nogil=True,
 )
-def sweep_classes_sparse(
-    data, columns, ptr, norm2, y, c, bias, W, v, beta, order, limit, count
-):
+def sweep_classes_sparse(data, columns, ptr, norm2, y, c, bias, W, v, beta, order, limit, count):
     """Visit the first ``count`` samples of ``order``; how many stay, and the largest violation.
 
     W has one row a feature. A sample whose variables all lie at their bounds, by more than ``limit``, is moved

@@ -198,7 +198,9 @@ _CSR = [
 _ROWS = "Array(int64, 1, 'C', readonly=True)"
 
 
-@njit([f"void({m}, {_ROWS}, {_RO}, float64[::1], int64, int64)" for m in _CSR], cache=True, nogil=True)
+@njit(
+    [f"void({m}, {_ROWS}, {_RO}, float64[::1], int64, int64)" for m in _CSR], cache=True, nogil=True
+)
 def dot_rows(data, columns, ptr, rows, w, out, first, last):
     """out[k] = <x_i, w> for i = rows[k], first <= k < last."""
     for k in range(first, last):
@@ -216,7 +218,9 @@ def dot_rows(data, columns, ptr, rows, w, out, first, last):
         out[k] = (z + z1) + (z2 + z3)
 
 
-@njit([f"void({m}, {_ROWS}, {_RO}, float64[::1], int64, int64)" for m in _CSR], cache=True, nogil=True)
+@njit(
+    [f"void({m}, {_ROWS}, {_RO}, float64[::1], int64, int64)" for m in _CSR], cache=True, nogil=True
+)
 def add_rows(data, columns, ptr, rows, factor, w, first, last):
     """w += sum of factor[k] x_i for i = rows[k], first <= k < last."""
     for k in range(first, last):

@@ -40,8 +40,13 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 _SWEEPS = 6  # before the first Newton step
 _BETWEEN = 2  # between two of them
-_ROUGH, _FINE = 0.1, 0.01  # how far a Newton step reduces its residual: while the face changes, and after
+_ROUGH, _FINE = (
+    0.1,
+    0.01,
+)  # how far a Newton step reduces its residual: while the face changes, and after
 _STEPS = 60  # most conjugate gradient steps
+_FLAT = 1e-12  # curvature, of the diagonal's, that counts as none
+_FACES = 32  # most faces in a row, where sweeps gain little
 _LEAST = 1024  # rows that are worth a thread
 
 
@@ -55,20 +60,32 @@ def dual_coordinate(
     rows, n = _Rows(X), len(problem.t)
     state = _State(rows, problem, np.zeros(n) if beta is None else beta.copy(), seed)
     face = np.zeros(n, dtype=np.bool_)
-    tol, sweeps = _ROUGH, _SWEEPS
+    tol, sweeps, faces, before = _ROUGH, _SWEEPS, 1, np.inf
     while True:
         state.everyone()
         for _ in range(sweeps):
             state.sweep()
-        yield state.iterate(sweeps)
+        step = state.iterate(sweeps)
+        yield step
+        faces = min(2 * faces, _FACES) if step.estimate > 0.3 * before else max(1, faces // 2)
+        before = step.estimate
         now = state.free()
         tol = _FINE if np.count_nonzero(now != face) <= 0.01 * np.count_nonzero(now) else _ROUGH
         face = now
         if face.any():
-            state.newton(np.flatnonzero(face), tol)
+            state.newton(np.flatnonzero(face), tol, faces)
         if problem.intercept.free:
             state.move_intercept()
         sweeps = _BETWEEN
+
+
+def _to_bound(beta: Array, along: Array, low: Array, high: Array) -> float:
+    """The longest step that stays in the box."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        room = np.where(
+            along > 0, (high - beta) / along, np.where(along < 0, (low - beta) / along, np.inf)
+        )
+    return min(max(float(room.min(initial=np.inf)), 0.0), 1e100)
 
 
 class _Rows:
@@ -83,7 +100,9 @@ class _Rows:
                 csr.indptr.astype(csr.indices.dtype, copy=False),
             )  # fmt: skip
             starts = np.minimum(csr.indptr[:-1], max(len(csr.data) - 1, 0))
-            squares = np.add.reduceat(self.parts[0] ** 2, starts) if csr.nnz else np.zeros(csr.shape[0])
+            squares = (
+                np.add.reduceat(self.parts[0] ** 2, starts) if csr.nnz else np.zeros(csr.shape[0])
+            )
             self.norm2 = np.where(np.diff(csr.indptr) > 0, squares, 0.0)
         else:
             self.X = np.ascontiguousarray(X, dtype=np.float64)
@@ -152,14 +171,30 @@ class _State:
         inside = (beta > p.low) & (beta < p.high)
         return inside & (beta != 0.0) if p.eps > 0.0 else inside
 
-    def newton(self, face: Index, tol: float) -> None:
-        """Conjugate gradients on the free variables, then as far as the dual objective falls."""
+    def newton(self, face: Index, tol: float, most: int) -> None:
+        """Newton steps on the face of the free variables, and on the smaller faces that they lead to."""
+        p = self.problem
+        low, high = p.low, p.high
+        if p.eps > 0.0:  # a free variable keeps its sign, or stops at 0
+            low = np.where(self.beta > 0, 0.0, low)
+            high = np.where(self.beta < 0, 0.0, high)
+        for _ in range(most):
+            if not len(face) or not self._newton(face, low[face], high[face], tol):
+                return
+            beta = self.beta[face]
+            inside = (beta > low[face]) & (beta < high[face])
+            if inside.all():
+                return
+            face = face[inside]
+
+    def _newton(self, face: Index, low: Array, high: Array, tol: float) -> bool:
+        """Conjugate gradients on some variables, then as far as the dual objective falls; whether it did."""
         p, part, old = self.problem, self.rows.take(face), self.beta[face]
-        d, sign = p.d[face], np.sign(old)
-        r = self.targets[face] - p.eps * sign - d * old
-        r -= self.rows.dot(part, self.w) + self.bias * self.v[0]
-        scale = 1.0 / np.maximum(self.norm2[face] + d, 1e-300)
-        delta, slope, along = np.zeros_like(r), r.copy(), scale * r
+        d = p.d[face]
+        slope = self.targets[face] - p.eps * np.sign(old) - d * old
+        slope -= self.rows.dot(part, self.w) + self.bias * self.v[0]
+        diagonal = np.maximum(self.norm2[face] + d, 1e-300)
+        r, delta, along = slope.copy(), np.zeros_like(slope), slope / diagonal
         mass = first = float(r @ along)
         for _ in range(_STEPS):
             if mass <= tol**2 * first or mass == 0.0:
@@ -167,18 +202,16 @@ class _State:
             bent = self.rows.dot(part, self.rows.tdot(part, along)) + d * along
             bent += self.bias**2 * along.sum()
             curvature = float(along @ bent)
-            if curvature <= 0.0:
+            if curvature <= _FLAT * float(diagonal @ along**2):
+                delta += _to_bound(old + delta, along, low, high) * along  # it falls all the way
                 break
             length = mass / curvature
             delta += length * along
             r -= length * bent
-            bent = scale * r
+            bent = r / diagonal
             mass, before = float(r @ bent), mass
             along = bent + mass / before * along
-        low, high = p.low[face], p.high[face]
-        if p.eps > 0.0:
-            low, high = np.where(sign > 0, 0.0, low), np.where(sign < 0, 0.0, high)
-        for step in (1.0, 0.5, 0.25, 0.1, 0.01):
+        for step in (1.0, 0.5, 0.25, _to_bound(old, delta, low, high)):
             new = np.clip(old + step * delta, low, high)
             move = new - old
             w, total = self.rows.tdot(part, move), float(move.sum())
@@ -188,7 +221,8 @@ class _State:
                 self.beta[face] = new
                 self.w += w
                 self.v += self.bias * total
-                return
+                return True
+        return False
 
     def move_intercept(self) -> None:
         """A step of the method of multipliers: the intercept found so far joins the targets."""

@@ -90,7 +90,9 @@ def hinge_rows(X: Dense, problem: BoxDual, *, tol: float, seed: int = 0) -> Iter
             dual -= abs(total * point.b)
         yield Iterate(point, value, value - dual, cost=0)
         # sides that came out otherwise, and as many again that nearly did
-        wrong = ~inside & ((np.where(m > 0, 1.0, -1.0) * (sides.sigma * z - sides.a)) < 0).any(axis=0)
+        wrong = ~inside & ((np.where(m > 0, 1.0, -1.0) * (sides.sigma * z - sides.a)) < 0).any(
+            axis=0
+        )
         if not wrong.any():
             return
         order = np.where(inside, np.inf, np.abs(sides.sigma * z - sides.a).min(axis=0) / spread)

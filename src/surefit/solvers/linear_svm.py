@@ -13,6 +13,7 @@ All of them solve the problem of :mod:`surefit.solvers.box_dual`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._threads import one_thread
 from ..design import Dense, Design, Sparse, as_design
 from ..iterate import Fit, Iterate, run
 from .box_dual import BoxDual, Point
@@ -33,8 +35,13 @@ __all__ = ["linear_svm", "linear_svm_path"]
 Array = NDArray[np.float64]
 _COLUMNS = 1000  # up to which matrices of this size are factorised,
 _WORK = 2e10  # as long as forming one costs no more than this
-_CELLS = 5e7  # numbers of a dense matrix that is made for a rotation
-_EXACT = 1e-10  # of the objective at 0: where methods that converge quadratically go, whatever tol is
+_NARROW = 64  # columns up to which a rotation gains nothing
+_CELLS = 2e7  # numbers of a dense matrix that is made for a rotation
+_SMALL = 500  # rows or columns up to which a second thread of the matrix library gains nothing
+_ROUNDING = 1e-15
+_EXACT = (
+    1e-10  # of the objective at 0: where methods that converge quadratically go, whatever tol is
+)
 _CLOSE = 1e-6  # where the others go; half of tol, where that is less
 
 
@@ -64,19 +71,37 @@ def linear_svm(
         Where methods that can start anywhere begin; its beta must lie in the box.
     """
     design = as_design(X)
-    steps, tight = _method(design, problem, 0.5 * min(tol, _CLOSE) * null, start, seed)
+    with one_thread if min(design.shape) <= _SMALL else nullcontext():
+        steps, tight = _method(design, problem, 0.5 * min(tol, _CLOSE) * null, start, seed)
+        if (known := _obvious(design, problem, null, max_iter)) is not None:
+            steps = iter([known])
+        fit = run(
+            steps, tol=min(0.5 * tol, tight) * null, max_iter=max(1, max_iter), callback=callback,
+            verbose=verbose, name=name,
+        )  # fmt: skip
+    fit.x = fit.x._replace(beta=_at_bounds(fit.x.beta, problem))
+    return fit
+
+
+def _obvious(X: Design, problem: BoxDual, null: float, max_iter: int) -> Iterate | None:
+    """Where a constant is perfect, or no step may be made; None elsewhere."""
+    free, offset = problem.intercept.free, 0.0
     one_sided = not (problem.low < 0).any() or not (problem.high > 0).any()
-    if problem.intercept.free and one_sided:  # a single class: sum(beta) = 0 leaves beta = 0
-        beyond = float(problem.t.max() if (problem.high > 0).any() else problem.t.min())
-        only = Point(np.zeros(design.shape[1]), beyond, np.zeros(design.shape[0]))
-        steps = iter([Iterate(only, 0.0, 0.0)])
-    if max_iter == 0:
-        nothing = Point(np.zeros(design.shape[1]), 0.0, np.zeros(design.shape[0]))
-        steps = iter([Iterate(nothing, cost=0)])
-    return run(
-        steps, tol=min(0.5 * tol, tight) * null, max_iter=max(1, max_iter), callback=callback,
-        verbose=verbose, name=name,
-    )  # fmt: skip
+    perfect = null == 0.0 or (free and one_sided)  # a single class: sum(beta) = 0 leaves beta = 0
+    if max_iter > 0 and not perfect:
+        return None
+    if free and perfect:
+        offset = 0.5 * float(problem.t.max() + problem.t.min())
+    nothing = Point(np.zeros(X.shape[1]), offset, np.zeros(X.shape[0]))
+    return Iterate(nothing, 0.0, 0.0) if perfect and max_iter > 0 else Iterate(nothing, cost=0)
+
+
+def _at_bounds(beta: Array, problem: BoxDual) -> Array:
+    """Variables that lie within rounding of a bound, on it."""
+    width = np.where(np.isfinite(problem.high - problem.low), problem.high - problem.low, 1.0)
+    for bound in (problem.low, problem.high, np.zeros_like(beta)):
+        beta = np.where(np.abs(beta - bound) <= _ROUNDING * width, bound, beta)
+    return beta
 
 
 def _method(
@@ -84,9 +109,10 @@ def _method(
 ) -> tuple[Iterator[Iterate], float]:
     """The iterates, and the relative gap down to which they are cheap."""
     n, p = X.shape
-    if p <= _COLUMNS and n * p**2 <= _WORK:
+    wide = p > max(2 * n, _NARROW)
+    if p <= _COLUMNS and n * p**2 <= _WORK and not wide:
         return _small(X, problem, target, start, seed)
-    if n <= _COLUMNS and n * p <= _CELLS:
+    if wide and n <= _COLUMNS and n * p <= _CELLS:
         basis, R = scipy.linalg.qr(X.home().T, mode="economic", check_finite=False)
         steps, tight = _small(Dense(np.ascontiguousarray(R.T)), problem, target, None, seed)
         return _rotated(steps, basis), tight

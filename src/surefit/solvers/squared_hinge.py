@@ -55,7 +55,9 @@ def squared_hinge(X: Design, problem: BoxDual, start: Point | None = None) -> It
         weights = np.where(beta != 0.0, 1.0 / problem.d, 0.0)
         dw, db = _direction(X, weights, made - w, total - ridge * b, ridge, bool(kept.scaling))
         dz = to_numpy(X.dot(dw)) + db
-        length = _exact_step(problem, z, dz, float(w @ dw) + ridge * b * db, float(dw @ dw) + ridge * db**2)
+        length = _exact_step(
+            problem, z, dz, float(w @ dw) + ridge * b * db, float(dw @ dw) + ridge * db**2
+        )
         new_w, new_b = w + length * dw, b + length * db
         if length <= 0.0 or (np.array_equal(new_w, w) and new_b == b):
             return

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import to_numpy
-from ..certificate import Claim, Kind
+from ..certificate import Claim, Kind, Status
 from ..design import Design
 from ._linear_claims import witness_of
 
@@ -58,16 +58,15 @@ def hard_margin_claims(
     distance = least / norm if norm > 0 else 0.0
     words = "margin" if least > 0 else "least signed distance"
     statement = f"y(<x, w> + b) >= 1 for every row, to within {max(1.0 - least, 0.0):.1e}; the {words} is {distance:.6g}"
-    if proof is not None:
-        statement = (
-            "no hyperplane separates the two classes, so there is no hard margin; this model is the one of C = 1"
-        )
+    impossible = proof is not None and proof.status is Status.HOLDS
+    if impossible:
+        statement = "no hyperplane separates the two classes, so there is no hard margin; this model is the one of C = 1"
     found = [
         Claim.check("hard margin", statement, Kind.EXACT, 1.0 - least, tol, "SVM-2", floor=rounding)
     ]
     if proof is not None:
         found.append(proof)
-    elif least > 0:
+    if least > 0 and not impossible:
         found += _gap_claims(
             design, y, used, w, b, margins, least, intercept, fit_intercept, beta, tol, rounding
         )
@@ -105,7 +104,9 @@ def _gap_claims(
     dual = best * total - 0.5 * best**2 * length
     floor = 2.0 * rounding * primal + 64.0 * _EPS * (primal + abs(total))
     gap = primal - dual
-    statement = f"half the squared length of w, {primal:.6g}, is within {max(gap, floor):.1e} of the least"
+    statement = (
+        f"half the squared length of w, {primal:.6g}, is within {max(gap, floor):.1e} of the least"
+    )
     slack = float((alpha * np.maximum(np.where(used, margins, 1.0) - 1.0, 0.0)).sum())
     on = int((alpha > 1e-9 * max(float(alpha.max(initial=0.0)), 1e-300)).sum())
     touch = f"{on} rows hold the margin; their dual variables times their slacks sum to {slack:.1e}"
@@ -119,11 +120,11 @@ def _farkas_claim(
     design: Design, y: Array, used: NDArray[np.bool_], farkas: Any, fit_intercept: bool
 ) -> Claim | None:
     """No hyperplane separates: a convex combination of the signed rows is 0."""
-    weights = witness_of(farkas, np.where(used, 1.0, 0.0))
-    if weights is None or not weights.any():
+    given = witness_of(farkas, np.where(used, 1.0, 0.0))
+    if given is None or not (given < 0.0).any():
         return None
-    weights = np.maximum(-weights, 0.0)
-    weights = weights / float(weights.sum()) if weights.any() else weights
+    weights = np.maximum(-given, 0.0)
+    weights = weights / float(weights.sum())
     v = design.tdot(design.vector(weights * y))
     total = float((weights * y).sum()) if fit_intercept else 0.0
     residual = math.hypot(float(np.linalg.norm(v)), total)

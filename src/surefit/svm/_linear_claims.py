@@ -128,5 +128,7 @@ def _margin(y: Array, c: Array, z: Array, coef: Array) -> list[Claim]:
     if wrong or norm == 0.0:
         return []
     distance = float(margins.min()) / norm
-    statement = f"every row is on its side of the hyperplane, the nearest at a distance of {distance:.6g}"
+    statement = (
+        f"every row is on its side of the hyperplane, the nearest at a distance of {distance:.6g}"
+    )
     return [Claim.check("margin", statement, Kind.EXACT, wrong, 0.0, "SVM-1")]

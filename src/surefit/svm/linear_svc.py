@@ -257,7 +257,9 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
             positive = y == label
             rest = weights[0] if binary else 1.0
             name = "" if binary else f"{label} vs rest: "
-            yield _Binary(name, np.where(positive, 1.0, -1.0), s * np.where(positive, weights[k], rest))
+            yield _Binary(
+                name, np.where(positive, 1.0, -1.0), s * np.where(positive, weights[k], rest)
+            )
 
     def _class_problem(
         self, y: Any, weights: Array, sample_weight: Any
@@ -266,7 +268,9 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         if not (self.classes_[codes] == y).all():
             unseen = np.setdiff1d(y, self.classes_)[:4].tolist()
-            raise ValueError(f"y has labels {unseen} that the model was not fitted with: {self.classes_.tolist()}.")
+            raise ValueError(
+                f"y has labels {unseen} that the model was not fitted with: {self.classes_.tolist()}."
+            )
         s = np.ones(len(y)) if sample_weight is None else to_numpy(sample_weight)
         return codes.astype(np.int64), self.C * s * weights[codes]
 
@@ -289,7 +293,9 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         refused = ""
         if (self.penalty, self.loss) == ("l1", "hinge"):
             refused = "The combination of penalty='l1' and loss='hinge' is not supported"
-        elif (self.penalty == "l1" and self.dual is True) or (self.loss == "hinge" and self.dual is False):
+        elif (self.penalty == "l1" and self.dual is True) or (
+            self.loss == "hinge" and self.dual is False
+        ):
             refused = (
                 f"The combination of penalty='{self.penalty}' and loss='{self.loss}' are not supported when "
                 f"dual={self.dual}"
@@ -352,7 +358,14 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         return found
 
     def _class_claims(
-        self, design: Any, y: Any, weights: Array, sample_weight: Any, coef: Array, b: Any, beta: Array
+        self,
+        design: Any,
+        y: Any,
+        weights: Array,
+        sample_weight: Any,
+        coef: Array,
+        b: Any,
+        beta: Array,
     ) -> list[Claim]:
         codes, c = self._class_problem(y, weights, sample_weight)
         if len(self.classes_) == 2:  # the two hyperplanes mirror each other

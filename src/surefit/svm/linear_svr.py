@@ -177,7 +177,9 @@ class LinearSVR(RegressorMixin, Certified):
         return np.asarray(X @ to_numpy(self.coef_)) + to_numpy(self.intercept_)
 
     def _loss(self) -> Loss:
-        kind = EpsilonInsensitive if self.loss == "epsilon_insensitive" else SquaredEpsilonInsensitive
+        kind = (
+            EpsilonInsensitive if self.loss == "epsilon_insensitive" else SquaredEpsilonInsensitive
+        )
         return kind(float(self.epsilon))
 
     def _weights(self, n: int, sample_weight: Any) -> Array:
