@@ -177,9 +177,7 @@ def _exponential(real, exp):
             for r in range(row.shape[0]):
                 out[r] += w * row[r] * scale[r]
 
-    @njit(
-        f"void({real}[:, ::1], {word}[::1], {real}[::1])", cache=True, nogil=True, fastmath=_FAST
-    )
+    @njit(f"void({real}[:, ::1], {word}[::1], {real}[::1])", cache=True, nogil=True, fastmath=_FAST)
     def block(E, power, scale):
         for c in range(E.shape[0]):
             row = E[c]

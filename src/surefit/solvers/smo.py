@@ -40,9 +40,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from .._jit.smo import solve_block
@@ -58,6 +59,11 @@ _SHARE = 4  # a sample has one row in so many
 _ROUGH = 1e-2  # how well its problem is solved
 _BAND = 0.1  # half the width about the margin in which a row is of neither side
 _ROUND = 20_000  # steps of a block between two looks at the clock
+_POLISH = 8  # times that a small problem goes on after its tolerance is met
+_SMALL = 1024
+_FREE = 600  # free variables up to which their linear system is solved
+_SWEEPS = 50  # bounds that the Newton steps of one round may run into
+_EPS = float(np.finfo(np.float64).eps)
 _EPS32 = float(np.finfo(np.float32).eps)
 
 
@@ -242,6 +248,11 @@ class _State:
         low = np.where(self.beta[pick] > task.lo[pick], v, np.inf)
         return v, up, low
 
+    def floor(self) -> float:
+        """What rounding does to f: below it a violation says nothing."""
+        largest = float(self.source.diag.max(initial=0.0))
+        return 8.0 * _EPS * (largest * float(np.linalg.norm(self.beta)) + 1.0)
+
     def iterate(self, steps: int) -> Iterate:
         """The point with its offset, over all variables."""
         task, beta = self.task, self.beta
@@ -269,26 +280,83 @@ def _finite(bounds: Array) -> Array:
 
 
 def _one_block(state: _State, limit: float) -> Iterator[Iterate]:
+    """SMO on all variables at once, with Newton steps on the free ones.
+
+    SMO finds out which variables are free; given these, the rest is a linear system. Small problems so end at
+    the rounding of f, not at ``tol``: the model then depends on the data, not on the order of the rows.
+    """
     task, source = state.task, state.source
     K = np.ascontiguousarray(source.block(task.row))
     diag, seen = source.diag[task.row], np.empty(1)
-    v, inner = task.t - state.f[task.row], state.tol
-    done = 0
+    v, inner, done, more = task.t - state.f[task.row], state.tol, 0, _POLISH
+    limit = min(limit, max(10_000_000, 100 * len(v)))
     yield state.iterate(0)
     while done < limit:
         start = state.beta.copy()
-        room = int(min(_ROUND, limit - done))
+        room = int(min(_ROUND, max(1000, 10 * len(v)), limit - done))
         steps = solve_block(K, diag, v, state.beta, task.lo, task.hi, inner, room, seen)
         done += steps
+        if done < limit:
+            _newton(state, K, task.t - K @ state.beta)
         move = np.bincount(task.row, weights=state.beta - start, minlength=source.n)
         rows = np.flatnonzero(move)
         source.add(rows, move[rows], state.f)
         v = task.t - state.f[task.row]  # without the rounding of many small updates
-        yield state.iterate(steps)
-        if steps == 0:
+        point = state.iterate(steps)
+        if point.x.violation <= state.floor() or not len(rows):
+            yield point._replace(estimate=min(point.estimate, point.x.violation))
             return
-        if steps < room:
-            inner *= 0.5  # the violation is met, but not yet the gap
+        if point.estimate <= state.tol and more and len(v) <= _SMALL:
+            more -= 1
+        else:
+            yield point
+        inner = min(inner, 0.1 * point.x.violation)
+
+
+def _newton(state: _State, K: NDArray[Any], v: Array) -> None:
+    """Solve for the free variables with the others fixed, as far as their bounds allow.
+
+    v_F - K_FF d = b 1, sum(d) = 0: the stationarity of the objective on the free variables. K_FF gets the
+    rounding of its entries added to its diagonal. Where it is singular, for instance with more free variables
+    than features, the step then runs along its null space until a variable meets its bound.
+    """
+    task, beta, full = state.task, state.beta, 0
+    for _ in range(_SWEEPS):
+        free = np.flatnonzero((beta > task.lo) & (beta < task.hi))
+        if not 2 <= len(free) <= _FREE:
+            return
+        system = np.zeros((len(free) + 1, len(free) + 1))
+        system[:-1, :-1] = K[np.ix_(free, free)]
+        scale = float(np.abs(np.diagonal(system)).max()) or 1.0
+        system[:-1, -1] = system[-1, :-1] = scale
+        system.flat[: -1 : len(free) + 2] += 64.0 * _EPS * scale
+        d = _linear_solve(system, np.append(v[free], 0.0))
+        d = d[:-1] - d[:-1].mean()
+        if (
+            not np.isfinite(d).all() or not d @ v[free] > 0.0
+        ):  # not a direction of ascent of the dual
+            return
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(
+                d > 0, (task.hi[free] - beta[free]) / d, (task.lo[free] - beta[free]) / d
+            )
+        room[d == 0] = np.inf
+        step = min(1.0, float(room.min()))
+        moved = np.clip(beta[free] + step * d, task.lo[free], task.hi[free])
+        if step < 1.0:
+            hit = int(np.argmin(room))
+            moved[hit] = task.hi[free[hit]] if d[hit] > 0 else task.lo[free[hit]]
+        v -= K[:, free] @ (moved - beta[free])
+        beta[free] = moved
+        full += step == 1.0
+        if full == 2:  # the second corrects what was added to the diagonal
+            return
+
+
+def _linear_solve(system: Array, right: Array) -> Array:
+    """LAPACK's symmetric solver; a system that is singular after all gives infinities."""
+    *_, x, info = scipy.linalg.lapack.dsysv(system, right)
+    return x if info == 0 else np.full(len(right), np.inf)
 
 
 def _rounds(state: _State, size: int, limit: float, shrinking: bool) -> Iterator[Iterate]:
@@ -313,7 +381,7 @@ def _rounds(state: _State, size: int, limit: float, shrinking: bool) -> Iterator
                 _refresh(state.source, task, state.beta, state.f)
                 goal = state.tol
                 continue
-            if point.estimate <= state.tol or violation <= 0.0 or goal < 1e-3 * state.tol:
+            if point.estimate <= state.tol or violation <= state.floor():
                 yield point
                 return
             goal *= 0.5  # the violation is met, but not yet the gap
@@ -330,7 +398,9 @@ def _reach(state: _State) -> float:
     if state.source.exact:
         return 0.0
     largest = 1.0 + getattr(state.source, "largest", 1.0)
-    return 8.0 * _EPS32 * largest * math.sqrt(float(_finite(state.task.hi) @ _finite(state.task.hi)))
+    return (
+        8.0 * _EPS32 * largest * math.sqrt(float(_finite(state.task.hi) @ _finite(state.task.hi)))
+    )
 
 
 def _choose(state: _State, size: int, kept: Index) -> tuple[Index, float]:

@@ -111,5 +111,3 @@ class _Watch:
         weights = np.zeros(len(beta))
         weights[rows] = found.farkas
         return weights
-
-

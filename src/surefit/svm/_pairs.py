@@ -17,7 +17,14 @@ from ._sources import take
 from ._svc_claims import Box, box_claims, undecided_gap
 from .base import kernel_sums
 
-__all__ = ["Pair", "class_probabilities", "pair_claims", "pairs_of", "probabilities", "warn_probability"]
+__all__ = [
+    "Pair",
+    "class_probabilities",
+    "pair_claims",
+    "pairs_of",
+    "probabilities",
+    "warn_probability",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -71,7 +78,11 @@ def pair_claims(
         if not (pair.signs > 0).any() or not (pair.signs < 0).any():
             found.append((name, [_feasible_only(part)]))
             continue
-        if np.isinf(model.C) and farkas.shape[1] == X.shape[0] and farkas[min(k, len(farkas) - 1)].any():
+        if (
+            np.isinf(model.C)
+            and farkas.shape[1] == X.shape[0]
+            and farkas[min(k, len(farkas) - 1)].any()
+        ):
             claims = part.farkas_claims(farkas[min(k, len(farkas) - 1)][pair.rows])
         else:
             claims = box_claims(
@@ -85,7 +96,9 @@ def pair_claims(
 
 def _feasible_only(part: _Part) -> Claim:
     size = float(np.abs(part.box.beta).max(initial=0.0))
-    words = f"only one class has rows with weight: its multipliers are 0 (the largest is {size:.1e})"
+    words = (
+        f"only one class has rows with weight: its multipliers are 0 (the largest is {size:.1e})"
+    )
     return Claim.check("dual feasibility", words, Kind.EXACT, size, 0.0, "SVM-7")
 
 
@@ -151,7 +164,9 @@ class _Part:
             f"feature space, which is 0 to the rounding {floor:.1e} of a squared distance: no hyperplane "
             "separates the classes"
         )
-        separable = "no hard margin exists (see 'not separable'); a finite C allows rows inside the margin"
+        separable = (
+            "no hard margin exists (see 'not separable'); a finite C allows rows inside the margin"
+        )
         return [
             Claim.check("not separable", words, Kind.EXACT, apart, floor, "SVM-2"),
             Claim.check("hard margin", separable, Kind.BOUND, 1.0, 0.0, "SVM-2"),

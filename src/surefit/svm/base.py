@@ -150,13 +150,17 @@ class KernelMachine(Certified):
                 "Precomputed matrix must be a square matrix."
                 f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
             )
+        largest = X.data if sp.issparse(X) else X
+        if largest.shape[0] and not float(abs(largest).max()) < 1e150:
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite. The input data may contain large values "
+                "and need to be preprocessed."
+            )
         if sample_weight is not None:
+            if not (np.asarray(to_numpy(sample_weight)) > 0).any():
+                raise ValueError("Invalid input - all samples have zero or negative weights.")
             sample_weight = _check_sample_weight(to_numpy(sample_weight), np.empty((X.shape[0], 0)))
             sample_weight = np.maximum(np.asarray(sample_weight, dtype=np.float64), 0.0)
-            if not sample_weight.any():
-                raise ValueError(
-                    "Invalid input - all samples have zero or negative weights."
-                )
         return X, y, sample_weight
 
     @abstractmethod
@@ -196,9 +200,7 @@ class KernelMachine(Certified):
             )
         altered = self.n_support_.sum() != len(self.support_)
         if altered:
-            raise ValueError(
-                f"The internal representation of {type(self).__name__} was altered"
-            )
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return X
 
     # ------------------------------------------------------------------ decision values
@@ -288,7 +290,9 @@ class KernelMachine(Certified):
             return [], None
         words = "a user's kernel" if self._custom else f"kernel={self.kernel!r}"
         if not full:
-            why = f"{words} may not be positive semi-definite; surefit.verify tests the kernel matrix"
+            why = (
+                f"{words} may not be positive semi-definite; surefit.verify tests the kernel matrix"
+            )
             return [], undecided_gap(why)
         claim = psd_claim(X if self.kernel_ is None else self.kernel_.on(_double(X)).gram())
         if claim.status.value == "holds":

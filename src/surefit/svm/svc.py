@@ -176,8 +176,7 @@ class SVC(ClassifierMixin, KernelMachine):
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         if len(self.classes_) < 2:
             raise ValueError(
-                "The number of classes has to be greater than one; got "
-                f"{len(self.classes_)} class"
+                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
             )
         self.kernel_ = self._resolved(X)
         pairs = pairs_of(codes, len(self.classes_), self._bounds(codes, sample_weight))
