@@ -76,6 +76,11 @@ class KernelHinge(Problem):
     def dual(self, *point: Any) -> Array:
         return np.array([self._values(point)[1]])
 
+    def product(self, rows: Any, B: Array) -> Array:
+        """K(X, X[rows]) B."""
+        blocks = gaussian_blocks(self.X, self.X[rows], self.gamma)
+        return np.concatenate([K @ B for _, K in blocks])
+
     def _values(self, point: tuple[Any, ...]) -> tuple[float, float]:
         """P and D of a point, from one pass over its kernel rows; the last one is remembered."""
         beta, b = flat(point)
@@ -88,9 +93,7 @@ class KernelHinge(Problem):
         a = a * np.where(self.y > 0, min(1.0, _over(down, up)), min(1.0, _over(up, down)))
         support = np.flatnonzero(beta)
         both = np.column_stack([beta, a * self.y])[support]
-        F = np.concatenate(
-            [K @ both for _, K in gaussian_blocks(self.X, self.X[support], self.gamma)]
-        )
+        F = self.product(support, both)
         quadratic = np.einsum("ij,ij->j", both, F[support])
         loss = float(np.sum(np.maximum(0.0, 1.0 - self.y * (F[:, 0] + b))))
         found = self.C * loss + 0.5 * quadratic[0], float(a.sum()) - 0.5 * quadratic[1]
@@ -110,10 +113,14 @@ class KernelRidge(Problem):
         self.scale = 0.5 * float(y @ y)
         self._last: tuple[Any, Array] | None = None
 
+    def product(self, rows: Any, B: Array) -> Array:
+        """K(X, X[rows]) B."""
+        blocks = gaussian_blocks(self.X, self.X[rows], self.gamma)
+        return np.concatenate([K @ B for _, K in blocks])
+
     def _product(self, a: Array, key: Any) -> Array:
         if self._last is None or self._last[0] is not key:
-            parts = [K @ a for _, K in gaussian_blocks(self.X, self.X, self.gamma)]
-            self._last = key, np.concatenate(parts)
+            self._last = key, self.product(slice(None), a)
         return self._last[1]
 
     def primal(self, *point: Any) -> Array:
