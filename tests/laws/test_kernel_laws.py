@@ -120,6 +120,7 @@ def test_containers_and_blocks_agree(kernel):
     fortran = np.empty((300, 250), order="F")
     np.testing.assert_allclose(bound(X, fortran), expected, rtol=1e-12)
     V = np.random.default_rng(2).normal(size=(250, 2))
+    np.testing.assert_allclose(bound.dot(V), whole @ V, atol=1e-10 * np.abs(whole).max())
     np.testing.assert_allclose(bound.dot(V, X), expected @ V, atol=1e-10 * np.abs(expected).max())
     small = [(r, b.copy()) for r, b in bound.blocks(X, entries=250 * 64)]
     assert [r.start for r, _ in small] == [0, 64, 128, 192, 256]

@@ -115,6 +115,9 @@ class TiledBound(Bound):
                 for j in range(0, self.n, _COLUMNS):
                     right = self.points.at(slice(j, min(j + _COLUMNS, self.n)))
                     values = self._tile(some, right, tile, space)
+                    if self._one and X is None:
+                        same = np.arange(max(i, j), min(rows.stop, j + _COLUMNS, self.n))
+                        values[same - i, same - j] = 1.0
                     out[rows] += values @ weights[j : j + _COLUMNS]  # while they are in the cache
 
         over_rows(len(out), work, least=max(1, (1 << 18) // max(1, self.n)))
