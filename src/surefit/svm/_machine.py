@@ -65,7 +65,9 @@ def solve_machine(
     x: Multipliers = fit.x
     farkas = None if watch is None else watch.found
     stop = fit.stop if farkas is None else Stop.FINISHED
-    return Machine(x.beta, x.f, x.offset, max(fit.n_iter - 1, 0), stop, farkas)
+    if max_iter >= 0 and fit.n_iter >= max_iter and not fit.converged:
+        stop = Stop.MAX_ITER
+    return Machine(x.beta, x.f, x.offset, fit.n_iter, stop, farkas)
 
 
 def _size(task: BoxTask) -> int:

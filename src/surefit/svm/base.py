@@ -82,7 +82,7 @@ class KernelMachine(Certified):
     @property
     def _given(self) -> bool:
         """Whether what is fitted is a kernel matrix."""
-        return self._custom or isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return self._custom or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     def _resolved(self, X: Any) -> Kernel | None:
         """The kernel the parameters mean on X; None for a kernel matrix."""
@@ -260,8 +260,8 @@ class KernelMachine(Certified):
     def _remedy(self) -> str:
         if self.fit_status_ == 1:
             return (
-                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
-                "StandardScaler or MinMaxScaler."
+                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data "
+                "with StandardScaler or MinMaxScaler."
             )
         return super()._remedy()
 

@@ -380,7 +380,7 @@ class SVC(ClassifierMixin, KernelMachine):
         """Logarithms of :meth:`predict_proba`."""
         return np.log(self.predict_proba(X))
 
-    @deprecated(
+    @deprecated(  # type: ignore[prop-decorator]
         "Attribute `probA_` was deprecated in version 1.9 and will be removed in 1.11 as the "
         "`probability=True` option for SVC and NuSVC was deprecated and will be removed in 1.11."
     )
@@ -389,7 +389,7 @@ class SVC(ClassifierMixin, KernelMachine):
         """Platt's A for each pair, when fitted with ``probability=True``."""
         return self._platt_[:, 0]
 
-    @deprecated(
+    @deprecated(  # type: ignore[prop-decorator]
         "Attribute `probB_` was deprecated in version 1.9 and will be removed in 1.11 as the "
         "`probability=True` option for SVC and NuSVC was deprecated and will be removed in 1.11."
     )

@@ -136,7 +136,7 @@ class SVR(RegressorMixin, KernelMachine):
             source, BoxTask(t, lo, hi, row), tol=self.tol, max_iter=self.max_iter,
             shrinking=self.shrinking, verbose=int(self.verbose),
         )  # fmt: skip
-        beta = np.bincount(row, weights=found.beta, minlength=len(rows))
+        beta = np.bincount(row, weights=found.beta, minlength=len(rows)).astype(np.float64)
         self.intercept_ = np.array([found.offset])
         self.n_iter_ = int(found.n_iter)
         self.fit_status_ = int(self.max_iter >= 0 and found.stop is Stop.MAX_ITER)
