@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
 from ._platt import couple, platt, sigmoid
-from ._sources import take
+from ._rows import kernel_sums, take
 from ._svc_claims import Box, box_claims, undecided_gap
-from .base import kernel_sums
 
 __all__ = [
     "Pair",

@@ -28,9 +28,10 @@ from ..certificate import Claim
 from ..iterate import Stop
 from ..solvers.smo import BoxTask
 from ._machine import solve_machine
-from ._sources import row_source, take
+from ._rows import kernel_sums, take
+from ._sources import row_source
 from ._svc_claims import Box, box_claims
-from .base import RULES, KernelMachine, kernel_sums
+from .base import RULES, KernelMachine
 
 __all__ = ["SVR"]
 
