@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
@@ -23,9 +24,11 @@ __all__ = [
     "BlockBound",
     "Bound",
     "Kernel",
+    "cast",
     "dense",
     "mirror",
     "number",
+    "precision",
     "resolve_gamma",
     "take_rows",
 ]
@@ -39,7 +42,7 @@ class Kernel(BaseEstimator, ABC):
         X = _rows(X)
         if Z is None:
             return self.on(X).gram()
-        return self.on(_rows(Z))(X)
+        return self.on(_rows(Z), X.dtype)(X)
 
     @abstractmethod
     def block(self, X: Any, Z: Any) -> Any:
@@ -60,13 +63,18 @@ class Kernel(BaseEstimator, ABC):
         """A copy in which parameters that depend on the data are numbers; checks all of them."""
         kernel: Kernel = clone(self)
         kernel._check()
-        if getattr(kernel, "gamma", 0.0) is None or isinstance(getattr(kernel, "gamma", 0.0), str):
-            vars(kernel)["gamma"] = resolve_gamma(kernel, vars(kernel)["gamma"], X)
+        gamma = getattr(kernel, "gamma", 0.0)
+        if gamma is None or isinstance(gamma, str):
+            kernel.set_params(gamma=resolve_gamma(kernel, gamma, X))
         return kernel
 
-    def on(self, Z: Any) -> Bound:
-        """This kernel against the rows of Z, ready for many blocks."""
-        return BlockBound(self.resolve(Z), Z)
+    def on(self, Z: Any, dtype: Any = None) -> Bound:
+        """This kernel against the rows of Z, ready for many blocks.
+
+        The blocks have the precision of Z, or ``dtype``: distances are then taken between centred rows
+        before these are rounded, which rounding Z itself to float32 would spoil.
+        """
+        return BlockBound(self.resolve(Z), Z, dtype)
 
     def features(self, X: Any) -> Any:
         """The explicit map phi(X), one row a sample, with k(x, z) = <phi(x), phi(z)>.
@@ -133,8 +141,9 @@ class Bound(ABC):
         Of the blocks.
     """
 
-    def __init__(self, kernel: Kernel, Z: Any) -> None:
-        self.kernel, self.n, self.dtype = kernel, int(Z.shape[0]), Z.dtype
+    def __init__(self, kernel: Kernel, Z: Any, dtype: Any = None) -> None:
+        self.kernel, self.n, self.dtype = kernel, int(Z.shape[0]), precision(Z, dtype)
+        self._large = is_torch(Z) and Z.device.type != "cpu"
 
     @abstractmethod
     def __call__(self, X: Any, out: Any = None) -> Any:
@@ -152,20 +161,50 @@ class Bound(ABC):
         """The whole Gram matrix of Z, exactly symmetric."""
         return mirror(self.rows(0, self.n, out))
 
+    def blocks(self, X: Any = None, *, entries: int = 0) -> Iterator[tuple[slice, Any]]:
+        """``(rows, k(X[rows], Z))`` over the rows of X, or of Z itself; each block overwrites the last."""
+        n = self.n if X is None else int(X.shape[0])
+        height = max(
+            1, min(n, (entries or (1 << 28 if self._large else 1 << 21)) // max(1, self.n))
+        )
+        out = None
+        for first in range(0, n, height):
+            rows = slice(first, min(first + height, n))
+            into = None if out is None else out[: rows.stop - rows.start]
+            block = self.take(rows, into) if X is None else self(X[rows], into)
+            out = block if out is None else out
+            yield rows, block
+
+    def dot(self, V: Any, X: Any = None) -> Any:
+        """k(X, Z) @ V, or the Gram matrix of Z times V, without storing the matrix."""
+        flat = V[:, 0] if V.ndim == 2 and V.shape[1] == 1 else V  # as a vector it is faster
+        parts = [block @ flat for _, block in self.blocks(X)]
+        if V.ndim == 2 and flat.ndim == 1:
+            parts = [part[:, None] for part in parts]
+        if parts and is_torch(parts[0]):
+            import torch
+
+            return torch.cat(parts)
+        return np.concatenate(parts) if parts else np.zeros((0, *V.shape[1:]), dtype=self.dtype)
+
 
 class BlockBound(Bound):
     """A kernel that has nothing to prepare: each block is computed from the rows."""
 
-    def __init__(self, kernel: Kernel, Z: Any) -> None:
-        super().__init__(kernel, Z)
+    def __init__(self, kernel: Kernel, Z: Any, dtype: Any = None) -> None:
+        super().__init__(kernel, Z, dtype)
         self.Z = Z
 
     def __call__(self, X: Any, out: Any = None) -> Any:
-        block = self.kernel.block(X, self.Z)
+        block = cast(self.kernel.block(X, self.Z), self.dtype)
         if tuple(block.shape) != (X.shape[0], self.n):
             raise ValueError(
                 f"the kernel {self.kernel!r} gave a matrix of shape {tuple(block.shape)} for "
                 f"{X.shape[0]} and {self.n} rows; it must be ({X.shape[0]}, {self.n})."
+            )
+        if not math.isfinite(float(block.sum())):
+            raise ValueError(
+                f"the kernel {self.kernel!r} gave NaN or infinity; it must give finite numbers."
             )
         if out is None:
             return block
@@ -206,6 +245,22 @@ def take_rows(X: Any, indices: Any) -> Any:
     return X[indices]
 
 
+def precision(Z: Any, dtype: Any) -> Any:
+    """``dtype`` as the library that holds Z spells it; that of Z where it is None."""
+    if dtype is None:
+        return Z.dtype
+    if is_torch(Z):
+        import torch
+
+        return dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name)
+    return np.dtype(dtype)
+
+
+def cast(X: Any, dtype: Any) -> Any:
+    """X in another precision; no copy where it has it."""
+    return X.to(dtype) if is_torch(X) else X.astype(dtype, copy=False)
+
+
 def dense(X: Any) -> Any:
     """X without sparse storage."""
     return X.toarray() if sp.issparse(X) else X
@@ -230,8 +285,8 @@ def mirror(K: Any, block: int = 512) -> Any:
 
 def number(kernel: Kernel, name: str, *, least: float | None = None, words: str = "") -> float:
     """A parameter as a float; an error names it, its value and what to do."""
-    value = getattr(kernel, name)
-    sound = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    value: Any = getattr(kernel, name)
+    sound = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)  # type: ignore[unreachable]
     if not sound or (least is not None and float(value) < least):
         wanted = "a finite number" if least is None else f"a number >= {least:g}"
         raise ValueError(

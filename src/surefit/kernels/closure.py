@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._namespace import is_torch
-from .base import Bound, Kernel, _rows, number, take_rows
+from .base import Bound, Kernel, _rows, cast, number, take_rows
 from .products import _LARGEST, _beside
 
 __all__ = ["Product", "Reweighted", "Scaled", "Sum"]
@@ -45,9 +45,9 @@ class _Pair(Kernel):
     def diag(self, X: Any) -> Any:
         return self._combine(self.left.diag(X), self.right.diag(X))
 
-    def on(self, Z: Any) -> Bound:
+    def on(self, Z: Any, dtype: Any = None) -> Bound:
         kernel = self.resolve(Z)
-        return _PairBound(kernel, Z, kernel.left.on(Z), kernel.right.on(Z))  # type: ignore[attr-defined]
+        return _PairBound(kernel, Z, dtype)
 
     def _combine(self, first: Any, second: Any) -> Any:
         raise NotImplementedError
@@ -98,18 +98,18 @@ class Product(_Pair):
 
 
 class _PairBound(Bound):
-    def __init__(self, kernel: Any, Z: Any, left: Bound, right: Bound) -> None:
-        super().__init__(kernel, Z)
-        self.left, self.right = left, right
+    def __init__(self, kernel: Any, Z: Any, dtype: Any) -> None:
+        super().__init__(kernel, Z, dtype)
+        self.left, self.right = kernel.left.on(Z, dtype), kernel.right.on(Z, dtype)
 
     def __call__(self, X: Any, out: Any = None) -> Any:
-        return self.kernel._combine(self.left(X, out), self.right(X))  # type: ignore[attr-defined]
+        return self.kernel._combine(self.left(X, out), self.right(X))
 
     def take(self, indices: Any, out: Any = None) -> Any:
-        return self.kernel._combine(self.left.take(indices, out), self.right.take(indices))  # type: ignore
+        return self.kernel._combine(self.left.take(indices, out), self.right.take(indices))
 
     def gram(self, out: Any = None) -> Any:
-        return self.kernel._combine(self.left.gram(out), self.right.gram())  # type: ignore
+        return self.kernel._combine(self.left.gram(out), self.right.gram())
 
 
 class Scaled(Kernel):
@@ -153,15 +153,15 @@ class Scaled(Kernel):
         self._check()
         return self.kernel.features(X) * float(self.scale) ** 0.5
 
-    def on(self, Z: Any) -> Bound:
+    def on(self, Z: Any, dtype: Any = None) -> Bound:
         kernel: Any = self.resolve(Z)
-        return _ScaledBound(kernel, Z, kernel.kernel.on(Z))
+        return _ScaledBound(kernel, Z, dtype)
 
 
 class _ScaledBound(Bound):
-    def __init__(self, kernel: Any, Z: Any, inner: Bound) -> None:
-        super().__init__(kernel, Z)
-        self.inner, self.scale = inner, kernel.scale
+    def __init__(self, kernel: Any, Z: Any, dtype: Any) -> None:
+        super().__init__(kernel, Z, dtype)
+        self.inner, self.scale = kernel.kernel.on(Z, dtype), kernel.scale
 
     def __call__(self, X: Any, out: Any = None) -> Any:
         return _times(self.inner(X, out), self.scale)
@@ -215,8 +215,8 @@ class Reweighted(Kernel):
         X = _rows(X)
         return self.kernel.features(X) * self._weights(X)[:, None]
 
-    def on(self, Z: Any) -> Bound:
-        return _ReweightedBound(self.resolve(Z), Z)
+    def on(self, Z: Any, dtype: Any = None) -> Bound:
+        return _ReweightedBound(self.resolve(Z), Z, dtype)
 
     def _weights(self, X: Any) -> Any:
         values = self.weight(X)
@@ -230,13 +230,13 @@ class Reweighted(Kernel):
 
 
 class _ReweightedBound(Bound):
-    def __init__(self, kernel: Any, Z: Any) -> None:
-        super().__init__(kernel, Z)
-        self.inner, self.weights = kernel.kernel.on(Z), kernel._weights(Z)
+    def __init__(self, kernel: Any, Z: Any, dtype: Any) -> None:
+        super().__init__(kernel, Z, dtype)
+        self.inner, self.weights = kernel.kernel.on(Z, dtype), cast(kernel._weights(Z), self.dtype)
 
     def __call__(self, X: Any, out: Any = None) -> Any:
         kernel: Any = self.kernel
-        return self._weigh(self.inner(X, out), kernel._weights(X))
+        return self._weigh(self.inner(X, out), cast(kernel._weights(X), self.dtype))
 
     def take(self, indices: Any, out: Any = None) -> Any:
         return self._weigh(self.inner.take(indices, out), take_rows(self.weights, indices))

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from .._jit.exponential import gaussian_tile, laplace_l1_tile, laplace_tile
 from .._namespace import is_torch
 from .._threads import over_rows
-from .base import Bound, Kernel, dense, number, take_rows
+from .base import Bound, Kernel, cast, dense, number, precision, take_rows
 from .tiles import Points, tiled
 
 __all__ = ["Gaussian", "Laplace"]
@@ -64,10 +64,10 @@ class Gaussian(_Radial):
     def __init__(self, gamma: Any = None) -> None:
         self.gamma = gamma
 
-    def on(self, Z: Any) -> Bound:
+    def on(self, Z: Any, dtype: Any = None) -> Bound:
         kernel = self.resolve(Z)
-        prepare = _centred(Z, math.sqrt(kernel.gamma))  # type: ignore[attr-defined]
-        return tiled(kernel, Z, prepare, _gaussian, one=True)
+        prepare = _centred(Z, math.sqrt(kernel.gamma), precision(Z, dtype))
+        return tiled(kernel, Z, prepare, _gaussian, one=True, dtype=dtype)
 
 
 class Laplace(_Radial):
@@ -95,16 +95,18 @@ class Laplace(_Radial):
         if self.norm not in ("l1", "l2"):
             raise ValueError(f"Laplace: norm must be 'l1' or 'l2', got {self.norm!r}.")
 
-    def on(self, Z: Any) -> Bound:
+    def on(self, Z: Any, dtype: Any = None) -> Bound:
         kernel = self.resolve(Z)
-        scale = float(kernel.gamma)  # type: ignore[attr-defined]
+        scale = float(kernel.gamma)
         if self.norm == "l1":
-            return _CityBound(kernel, Z, scale)
-        return tiled(kernel, Z, _centred(Z, scale), _laplace, one=True)
+            return _CityBound(kernel, Z, scale, dtype)
+        prepare = _centred(Z, scale, precision(Z, dtype))
+        return tiled(kernel, Z, prepare, _laplace, one=True, dtype=dtype)
 
 
-def _centred(Z: Any, scale: float) -> Any:
-    """Turns rows into Points: minus the mean of Z, times ``scale``, with squared lengths."""
+def _centred(Z: Any, scale: float, kind: Any) -> Any:
+    """Turns rows into Points of dtype ``kind``: minus the mean of Z, times ``scale``."""
+    centre: Any
     if sp.issparse(Z):
         centre = np.asarray(Z.mean(axis=0, dtype=np.float64)).ravel()
     elif is_torch(Z):
@@ -114,13 +116,15 @@ def _centred(Z: Any, scale: float) -> Any:
 
     def prepare(X: Any) -> Points:
         if sp.issparse(X):  # of many columns: centring would fill them
-            rows = (X * scale).tocsr().astype(Z.dtype, copy=False)
+            rows = (X.astype(np.float64) * scale).tocsr()
             squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-            return Points(rows, squares.astype(Z.dtype, copy=False))
+            return Points(rows.astype(kind), squares.astype(kind))
         if is_torch(X):
-            rows = (X - centre.to(X.dtype)).to(Z.dtype) * scale
+            wide = X.double() if kind != X.dtype else X
+            rows = (wide - centre.to(wide.dtype)).to(kind) * scale
             return Points(rows, (rows * rows).sum(dim=1))
-        rows = np.ascontiguousarray(X - centre.astype(X.dtype, copy=False), dtype=Z.dtype)
+        wide = X.astype(np.float64, copy=False) if kind != X.dtype else X
+        rows = np.ascontiguousarray(wide - centre.astype(wide.dtype, copy=False), dtype=kind)
         rows *= rows.dtype.type(scale)
         return Points(rows, np.einsum("ij,ij->i", rows, rows))
 
@@ -155,19 +159,16 @@ def _laplace(products: Any, left: Points, right: Points, out: Any, start: int) -
 class _CityBound(Bound):
     """The Laplace kernel with the l1 norm: no inner product helps, the differences are summed."""
 
-    def __init__(self, kernel: Kernel, Z: Any, scale: float) -> None:
-        super().__init__(kernel, Z)
+    def __init__(self, kernel: Kernel, Z: Any, scale: float, dtype: Any) -> None:
+        super().__init__(kernel, Z, dtype)
         self.scale = scale
-        self.Z = Z * Z.dtype.type(scale) if not is_torch(Z) else Z * scale
+        self.Z = cast(Z * scale, self.dtype)
         self.across = None
         if not sp.issparse(Z) and not is_torch(Z):
             self.across = np.ascontiguousarray(self.Z.T)
 
     def __call__(self, X: Any, out: Any = None) -> Any:
-        return self._fill(
-            X.to(self.dtype) * self.scale if is_torch(X) else (X * self.scale).astype(self.dtype),
-            out,
-        )
+        return self._fill(cast(X * self.scale, self.dtype), out)
 
     def take(self, indices: Any, out: Any = None) -> Any:
         return self._fill(take_rows(self.Z, indices), out)

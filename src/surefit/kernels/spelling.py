@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._namespace import is_torch, to_numpy
-from .base import Bound, Kernel, number, take_rows
+from .base import Bound, Kernel, cast, number, take_rows
 from .products import Linear, Polynomial, Sigmoid
 from .radial import Gaussian, Laplace
 
@@ -121,13 +121,13 @@ class Precomputed(Kernel):
     def diag(self, X: Any) -> Any:
         return X.diagonal()
 
-    def on(self, Z: Any) -> Bound:
-        return _PrecomputedBound(self, Z)
+    def on(self, Z: Any, dtype: Any = None) -> Bound:
+        return _PrecomputedBound(self, Z, dtype)
 
 
 class _PrecomputedBound(Bound):
-    def __init__(self, kernel: Kernel, Z: Any) -> None:
-        super().__init__(kernel, Z)
+    def __init__(self, kernel: Kernel, Z: Any, dtype: Any) -> None:
+        super().__init__(kernel, Z, dtype)
         if Z.shape[0] != Z.shape[1]:
             raise ValueError(
                 f"a precomputed kernel must be a square matrix, one row and one column for each sample; "
@@ -150,7 +150,9 @@ class _PrecomputedBound(Bound):
         return self._copy(self.Z, out)  # as it was given, symmetric or not
 
     def _copy(self, rows: Any, out: Any) -> Any:
-        block = self.kernel.block(rows, self.Z)
+        if out is None and rows.dtype != self.dtype and not hasattr(rows, "toarray"):
+            return cast(rows, self.dtype)
+        block = cast(self.kernel.block(rows, self.Z), self.dtype)
         if out is None:
             return block
         out[...] = block
