@@ -254,13 +254,17 @@ class TensorRows(RowSource):
         self.bound = kernel.on(X)
         self.n, self.exact = int(X.shape[0]), X.element_size() == 8
         self.diag = kernel.diag(X).double().cpu().numpy()
-        self.largest = 4.0
+        centred = X - X.mean(dim=0)
+        gamma = getattr(kernel, "gamma", None)
+        scale = float(gamma) if isinstance(gamma, float | int) else 1.0
+        self.largest = scale * float((centred * centred).sum(dim=1).max())
         if resident is None:
             resident = self.n**2 * X.element_size() < 0.6 * _memory(X.device)
         self.K = self.bound.gram() if resident else None
 
     def sharper(self) -> RowSource:
-        return self if self.exact else TensorRows(self.kernel, self.X.double())
+        # twice the size: computed where it is used, beside the matrix in single precision
+        return self if self.exact else TensorRows(self.kernel, self.X.double(), resident=False)
 
     def among(self, rows: Index) -> RowSource:
         part = copy.copy(self)

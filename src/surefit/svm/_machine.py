@@ -15,9 +15,10 @@ from ..separation import separate
 from ..solvers.kernel_rows import RowSource
 from ..solvers.smo import BoxTask, Multipliers, smo
 
-__all__ = ["Machine", "machine_path", "solve_machine"]
+__all__ = ["Machine", "solve_machine"]
 
 Array = NDArray[np.float64]
+_BLOCK = 2048  # variables of a working set
 _MARGIN = 0.8  # the share of tol that the solver aims at: its own rounding must not cost the claim
 _UNBOUNDED = 2_000_000  # SMO steps after which an unbounded problem gives up
 _LARGEST = 1500  # rows of the test for a Farkas certificate
@@ -43,14 +44,18 @@ def solve_machine(
     shrinking: bool = True,
     verbose: int = 0,
     start: Machine | None = None,
-    size: int = 2048,
+    size: int | None = None,
 ) -> Machine:
-    """The solution of a box problem, from ``start`` where one is at hand (for a smaller C, say)."""
+    """The solution of a box problem, from ``start`` where one is at hand.
+
+    The multipliers for some C, times any factor up to the ratio of the two, are a start for a larger one, with
+    ``f`` times the same factor; ``source`` keeps its kernel rows.
+    """
     hard = not (np.isfinite(task.hi).all() and np.isfinite(task.lo).all())
     limit = max_iter if max_iter >= 0 else (_UNBOUNDED if hard else None)
     aim = _MARGIN * tol
     steps = smo(
-        source, task, tol=aim, max_steps=limit, shrinking=shrinking, size=size,
+        source, task, tol=aim, max_steps=limit, shrinking=shrinking, size=size or _BLOCK,
         beta=None if start is None else start.beta, f=None if start is None else start.f,
     )  # fmt: skip
     watch = _Watch(source, task) if hard and len(np.unique(task.row)) == len(task.row) else None
@@ -68,54 +73,6 @@ def solve_machine(
     if max_iter >= 0 and fit.n_iter >= max_iter and not fit.converged:
         stop = Stop.MAX_ITER
     return Machine(x.beta, x.f, x.offset, fit.n_iter, stop, farkas)
-
-
-def machine_path(
-    source: RowSource,
-    task: BoxTask,
-    Cs: Array,
-    *,
-    tol: float,
-    max_iter: int = -1,
-    shrinking: bool = True,
-) -> list[Machine]:
-    """The machines for several C, each from the one before, with the kernel rows that ``source`` keeps.
-
-    ``task`` has the bounds of C = 1; each C scales them. The values are best given in increasing order: the
-    multipliers of the last C, times a factor, are then a feasible start. The factor is the one, between 0 and
-    the ratio of the two C, with the best dual objective.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from surefit.kernels import Gaussian
-    >>> from surefit.solvers.kernel_rows import WholeMatrix
-    >>> from surefit.solvers.smo import BoxTask
-    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1.0, 1.0, -1.0, 1.0])
-    >>> task = BoxTask(y, np.minimum(y, 0.0), np.maximum(y, 0.0), np.arange(4))
-    >>> path = machine_path(WholeMatrix(Gaussian(1.0)(X)), task, np.array([0.1, 1.0]), tol=1e-8)
-    >>> [float(np.abs(machine.beta).max().round(6)) for machine in path]
-    [0.1, 1.0]
-    """
-    found: list[Machine] = []
-    last, before = None, 0.0
-    for C in (float(value) for value in Cs):
-        scaled = BoxTask(task.t, C * task.lo, C * task.hi, task.row)
-        start = None if last is None else _scaled(last, task, C / before)
-        last = solve_machine(
-            source, scaled, tol=tol, max_iter=max_iter, shrinking=shrinking, start=start
-        )
-        before = C
-        found.append(last)
-    return found
-
-
-def _scaled(machine: Machine, task: BoxTask, ratio: float) -> Machine:
-    """A start for bounds that are ``ratio`` times those of a machine."""
-    linear = float(task.t @ machine.beta)
-    quadratic = float(machine.beta @ machine.f[task.row])
-    factor = min(ratio, linear / quadratic) if quadratic > 0.0 else ratio
-    return machine._replace(beta=factor * machine.beta, f=factor * machine.f)
 
 
 class _Watch:

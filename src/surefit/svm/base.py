@@ -28,7 +28,7 @@ from ..kernels import Custom, Kernel, Precomputed, as_kernel, psd_claim
 from ._rows import double, kernel_sums, take
 from ._svc_claims import undecided_gap
 
-__all__ = ["RULES", "KernelMachine"]
+__all__ = ["RULES", "KernelMachine", "kernel_sums"]
 
 Array = NDArray[np.float64]
 RULES: dict[str, list[Any]] = {
