@@ -48,7 +48,7 @@ from surefit.linear_model import (
 )
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from surefit.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
-from surefit.svm import LinearSVC, LinearSVR
+from surefit.svm import SVC, SVR, LinearSVC, LinearSVR
 
 
 def wide_gaussian(rows):
@@ -117,6 +117,8 @@ ESTIMATORS = [
     LinearSVC(multi_class="crammer_singer"),
     LinearSVR(),
     LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1, penalize_intercept=False),
+    SVC(kernel="linear"),  # more of these in test_kernel_machines.py
+    SVR(kernel="linear"),
     KNeighborsClassifier(),
     KNeighborsClassifier(n_neighbors=1, weights="distance", algorithm="brute", certify="full"),
     KNeighborsClassifier(metric="cosine"),

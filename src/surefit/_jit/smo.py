@@ -9,8 +9,8 @@ largest v of those that may go up, j promises the largest decrease of the object
 selection). Ties go to the last index, as in LIBSVM.
 
 A largest value is searched in 64 lanes at once, one for each residue of the index, which the compiler can
-vectorise where it cannot a running maximum; only the best lane is searched for the index. A closed file: every jitted function it calls
-lives here.
+vectorise where it cannot a running maximum; only the best lane is searched for the index. A closed file:
+every jitted function it calls lives here.
 
 References
 ----------
