@@ -296,7 +296,9 @@ class OneVsRestClassifier(_Reduction):
             yield f"{label} vs rest", every, positive & (not single)
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
-        kind = type_of_target(y, input_name="y") if y is not None else ""
+        table = y if sp.issparse(y) else np.asarray(y)
+        several = table.ndim == 2 and table.shape[1] > 1
+        kind = type_of_target(table, input_name="y") if several else ""
         if kind.startswith("multilabel"):
             sparse = sp.issparse(y)
             if reset:

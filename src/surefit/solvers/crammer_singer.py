@@ -49,7 +49,7 @@ class ClassPoint(NamedTuple):
 def crammer_singer(
     X: Any, y: NDArray[np.int64], c: Array, classes: int, *, scaling: float, seed: int = 0
 ) -> Iterator[Iterate]:
-    """Yield ``Iterate(x=ClassPoint, value=P, estimate=gap, cost=made)``; without end.
+    """Yield ``Iterate(x=ClassPoint, value=P, estimate=gap, cost=sweeps)``; without end.
 
     ``y`` holds 0, ..., K-1; ``scaling`` is the value B of the constant feature, 0 for none.
     """
