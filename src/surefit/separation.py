@@ -23,6 +23,7 @@ __all__ = ["Separation", "separate"]
 
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
+_ROWS = 2000  # up to which non-negative least squares takes all rows at once
 
 
 class Separation(NamedTuple):
@@ -76,6 +77,13 @@ def separate(X: Any, y: Any, *, fit_intercept: bool = True) -> Separation:
         )
     points = np.column_stack([rows, np.ones(len(rows))]) if fit_intercept else rows
     Z = signs[:, None] * points
+    if len(Z) > _ROWS:
+        return _by_parts(Z, fit_intercept)
+    return _settle(Z, fit_intercept)
+
+
+def _settle(Z: Array, fit_intercept: bool) -> Separation:
+    """All rows at once."""
     farkas = _nearest_hull_weights(Z)
     plane = farkas @ Z
     floor = 8.0 * sum(Z.shape) * _EPS * float(np.abs(Z).max(initial=0.0))
@@ -86,6 +94,29 @@ def separate(X: Any, y: Any, *, fit_intercept: bool = True) -> Separation:
         farkas = min(farkas, balanced, key=lambda weights: float(np.linalg.norm(weights @ Z)))
     w, b = (plane[:-1], float(plane[-1])) if fit_intercept else (plane, 0.0)
     return Separation(w, b, _margin(Z, plane), farkas, float(np.linalg.norm(farkas @ Z)))
+
+
+def _by_parts(Z: Array, fit_intercept: bool) -> Separation:
+    """The same for many rows, from those that matter: a subset that nothing separates settles all of them.
+
+    Otherwise the rows that the subset's best hyperplane has nearest come in, until none is nearer than the
+    subset's own. Each round adds rows that are not in it, so it ends.
+    """
+    inside = np.zeros(len(Z), dtype=np.bool_)
+    inside[np.linspace(0, len(Z) - 1, min(_ROWS, 2 * Z.shape[1] + 2)).astype(np.intp)] = True
+    while True:
+        rows = np.flatnonzero(inside)
+        found = _settle(Z[rows], fit_intercept)
+        farkas = np.zeros(len(Z))
+        farkas[rows] = found.farkas
+        plane = np.append(found.w, found.b) if fit_intercept else found.w
+        scores = Z @ (plane / (float(np.linalg.norm(plane)) or 1.0))
+        near = float(scores[rows].min())
+        nearer = np.flatnonzero(~inside & (scores < near - 1e-12 * float(np.abs(scores).max())))
+        if found.margin <= 0.0 or not len(nearer):
+            return found._replace(farkas=farkas, margin=_margin(Z, plane))
+        most = max(2 * Z.shape[1], 100)
+        inside[nearer[np.argsort(scores[nearer])[:most]]] = True
 
 
 def _nearest_hull_weights(Z: Array) -> Array:

@@ -38,6 +38,7 @@ from surefit.linear_model import (
     SGDRegressor,
     TukeyRegressor,
 )
+from surefit.svm import LinearSVC, LinearSVR
 from surefit.testing import check_certificate
 
 
@@ -104,6 +105,10 @@ REGRESSORS = [
     SGDRegressor(alpha=0.01, random_state=0),
     SGDRegressor(loss="huber", epsilon=1.0, penalty="l1", alpha=0.01, random_state=0),
     SGDRegressor(loss="epsilon_insensitive", penalty=None, average=True, random_state=0),
+    LinearSVR(epsilon=0.1),
+    LinearSVR(epsilon=0.5, C=0.1, penalize_intercept=False, certify="full"),
+    LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.2, intercept_scaling=3.0),
+    LinearSVR(loss="squared_epsilon_insensitive", fit_intercept=False),
 ]
 CLASSIFIERS = [
     LogisticRegression(),
@@ -126,6 +131,13 @@ CLASSIFIERS = [
     SGDClassifier(loss="log_loss", alpha=0.01, certify="full", random_state=0),
     SGDClassifier(loss="squared_hinge", learning_rate="adaptive", penalty=None, random_state=0),
     SGDClassifier(loss="modified_huber", penalty="elasticnet", average=True, random_state=0),
+    LinearSVC(),
+    LinearSVC(loss="hinge"),
+    LinearSVC(loss="hinge", C=10.0, penalize_intercept=False, certify="full"),
+    LinearSVC(C=0.1, penalize_intercept=False, class_weight="balanced"),
+    LinearSVC(loss="hinge", fit_intercept=False),
+    LinearSVC(penalty="l1", dual=False),
+    LinearSVC(multi_class="crammer_singer"),
 ]
 
 
@@ -143,6 +155,7 @@ def takes(estimator, table):
         table == "offset 1e4"
     ):  # with a free intercept the same problem, without one an ill-conditioned one
         free = estimator.fit_intercept and getattr(estimator, "solver", "") != "liblinear"
+        free = free and getattr(estimator, "penalize_intercept", False) is False
         return free and not isinstance(estimator, (Perceptron, SGDClassifier, SGDRegressor))
     return True
 

@@ -13,10 +13,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import surefit.bayes
+import surefit.kernel_ridge
 import surefit.linear_model
 import surefit.multiclass
+import surefit.neighbors
+import surefit.svm
+from surefit import densities
 from surefit.bayes import BayesClassifier
-from surefit.densities import Gaussian
+from surefit.kernel_ridge import KernelRidge
+from surefit.kernels import Gaussian, Polynomial
 from surefit.linear_model import (
     ElasticNet,
     ElasticNetCV,
@@ -42,11 +48,12 @@ from surefit.linear_model import (
 )
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from surefit.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
+from surefit.svm import LinearSVC, LinearSVR
 
 
 def wide_gaussian(rows):
     """A Gaussian with independent features, for a few rows and constant features too."""
-    return Gaussian(rows.mean(axis=0), np.diag(rows.var(axis=0) + 1e-2))
+    return densities.Gaussian(rows.mean(axis=0), np.diag(rows.var(axis=0) + 1e-2))
 
 
 ESTIMATORS = [
@@ -100,6 +107,16 @@ ESTIMATORS = [
     QuantileRegressor(alpha=0.01, quantile=0.3, fit_intercept=False, certify="full"),
     OneVsRestClassifier(LogisticRegression()),
     OneVsOneClassifier(LogisticRegression()),
+    KernelRidge(),
+    KernelRidge(kernel="rbf", alpha=0.1, solver="cg", certify="full"),
+    KernelRidge(kernel="rbf", solver="nystrom", n_components=1000, random_state=0),
+    KernelRidge(kernel=Gaussian(0.1) + 0.5 * Polynomial(2), certify="full"),
+    LinearSVC(),
+    LinearSVC(loss="hinge", penalize_intercept=False, certify="full"),
+    LinearSVC(penalty="l1", dual=False),
+    LinearSVC(multi_class="crammer_singer"),
+    LinearSVR(),
+    LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1, penalize_intercept=False),
     KNeighborsClassifier(),
     KNeighborsClassifier(n_neighbors=1, weights="distance", algorithm="brute", certify="full"),
     KNeighborsClassifier(metric="cosine"),
@@ -137,7 +154,15 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.mark.parametrize(
-    "module", [surefit.linear_model, surefit.multiclass, surefit.neighbors, surefit.bayes]
+    "module",
+    [
+        surefit.linear_model,
+        surefit.multiclass,
+        surefit.kernel_ridge,
+        surefit.svm,
+        surefit.neighbors,
+        surefit.bayes,
+    ],
 )
 def test_no_estimator_is_left_out(module):
     public = {
