@@ -95,7 +95,8 @@ def count_wrong(table: Any, queries: Any, indices: NDArray[Any]) -> int:
             block = _plain(queries[start : start + step])
             lists = indices[start : start + step]
             centred = block - centre
-            lower = np.asarray((rows @ centred.T).T)  # then below the squared distances of all rows
+            products = (rows @ centred.T).T if sp.issparse(rows) else centred @ rows.T
+            lower = np.ascontiguousarray(products)  # then below the squared distances of all rows
             lower *= -2.0
             lower += norms
             lower += share * np.einsum("ij,ij->i", centred, centred)[:, None]

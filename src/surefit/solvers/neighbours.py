@@ -21,7 +21,8 @@ row. The inputs are floating-point numbers and the distances are meant exactly, 
 Step 1 is done in float32; where its bound does not suffice (rows much closer together than to the centre), in
 float64, and where that does not, all differences of the query are formed. In few dimensions a k-d tree
 takes the place of the products. In each case the same check decides whether to go on, so the result does
-not depend on the way, and it is exact for any finite input.
+not depend on the way, and it is exact for any finite input. What is assumed of the matrix library is that
+it sums ordinary products in the precision it is given, in any order.
 
 References
 ----------
@@ -49,6 +50,7 @@ Indices = NDArray[np.int64]
 
 _SMALL = 2.0**-900  # squares below may have lost bits to underflow
 _TAME = 2.0**500  # squares of such numbers do not overflow
+_FEATURES = 1 << 20  # beyond, the bound on float32 products says nothing
 _EXTRA = 8  # candidates beyond k: enough unless rows crowd within rounding
 _QUERIES, _ROWS = 512, 256  # of a block of products
 _UNIT = {np.dtype(np.float32): 2.0**-24, np.dtype(np.float64): 2.0**-53}
@@ -84,11 +86,11 @@ class NeighbourIndex:
         self.n, self.p = table.shape
         self.sparse = sp.issparse(table)
         entries = table.data if self.sparse else table
-        largest = float(np.abs(entries).max(initial=0.0))
+        largest = float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
         exponent = math.frexp(largest)[1] if largest > 0 else 0
         self.shift = -exponent if abs(exponent) > 300 else 0  # so that squares do not overflow
         self.table = self._shifted(table)
-        self.lossy = not bool(self._kept(entries).all())
+        self.lossy = self.shift < 0 and not bool(self._kept(entries).all())
         self.error = (self.p + 8) * 2.0**-53
         self.tree = cKDTree(self.table) if tree and not self.sparse else None
         self._prepared: dict[Any, Any] = {}
@@ -128,7 +130,7 @@ class NeighbourIndex:
         tame &= not self.lossy
         open_ = np.flatnonzero(tame)
         for way in self._ways():
-            if len(open_) == 0 or (way == "float64" and len(open_) < 8):
+            if len(open_) == 0 or (way == "float64" and len(open_) < 8 and self.p <= _FEATURES):
                 continue
             candidates, beyond = self._candidates(way, queries[open_], near)
             found = self._squares(queries[open_], candidates)
@@ -163,7 +165,9 @@ class NeighbourIndex:
     def _ways(self) -> tuple[str, ...]:
         if self.sparse:
             return ("sparse",)
-        return ("tree" if self.tree is not None else "float32", "float64")
+        if self.tree is not None:
+            return ("tree", "float64")
+        return ("float32", "float64") if self.p <= _FEATURES else ("float64",)
 
     def _candidates(self, way: str, queries: Array, near: int) -> tuple[Indices, Array]:
         """``near`` rows for each query, and a squared distance within which there are no others."""
@@ -207,10 +211,11 @@ class NeighbourIndex:
             centre = self.table.mean(axis=0, dtype=np.float64)
             table = np.empty(self.table.shape, dtype=kind)
             largest = 0.0
-            step = max(1, (1 << 20) // max(1, self.p))
+            step = max(1, (1 << 16) // self.p)  # rows of a part stay in the cache
             parts = [slice(i, i + step) for i in range(0, self.n, step)]
             for part in parts:
-                largest = max(largest, float(np.abs(self.table[part] - centre).max(initial=0.0)))
+                centred = self.table[part] - centre
+                largest = max(largest, float(centred.max()), -float(centred.min()))
             scale = min(-math.frexp(largest)[1], 1000) if largest > 0 else 0
             norms = np.empty(self.n)
             for part in parts:
