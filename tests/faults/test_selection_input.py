@@ -1,4 +1,4 @@
-"""Bad input of searches, hold-out and curves: scikit-learn's errors where it has them, ours name the remedy."""
+"""Bad input of searches, hold-out and curves: scikit-learn's errors, and ours."""
 
 import numpy as np
 import pytest

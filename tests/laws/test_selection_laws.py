@@ -34,8 +34,12 @@ def test_scikit_learn_checks(estimator, check):
         for kind in (ConvergenceWarning, FitFailedWarning):
             warnings.simplefilter("ignore", kind)
         warnings.filterwarnings("ignore", "The least populated class in y has only")
-        warnings.filterwarnings("ignore", "Scoring failed|One or more of the test scores are non-finite")
-        warnings.filterwarnings("ignore", "invalid value encountered in cast")  # splitting on y = inf
+        warnings.filterwarnings(
+            "ignore", "Scoring failed|One or more of the test scores are non-finite"
+        )
+        warnings.filterwarnings(
+            "ignore", "invalid value encountered in cast"
+        )  # splitting on y = inf
         check(estimator)
 
 

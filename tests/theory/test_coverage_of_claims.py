@@ -1,8 +1,8 @@
 """The stated bounds fail no more often than delta, in the cases that are hard for them.
 
-A majority classifier on coin flips has error 1/2 whatever it does, yet its cross-validated error strays: without the
-tested rows, the majority tips against them. A sentence that treats the pooled error as a mean of n independent losses
-is then wrong more often than it says. Ours counts the fold models.
+A majority classifier on coin flips has error 1/2 whatever it does, yet its cross-validated error strays:
+without the tested rows, the majority tips against them. A sentence that treats the pooled error as a mean of
+n independent losses is then wrong more often than it says. Ours counts the fold models.
 
 Failures are counted over draws with a fixed seed; at most the 99.9 % quantile of a binomial with
 probability delta is allowed.
@@ -114,7 +114,7 @@ def test_the_real_search_on_coin_flips(cv, n, status):
             assert "nothing can be said" in claim.statement
             continue
         radius, centre = numbers(claim.statement)
-        # without stratification the true error is 1/2; with it, that at the class frequencies of the test rows
+        # the true error is 1/2; with strata it is that at the class frequencies of the test rows
         truth = 0.5
         if isinstance(cv, StratifiedKFold):
             truth = np.mean(

@@ -76,8 +76,8 @@ class Selected(Certified):
 
     def _remedy(self) -> str:
         return (
-            "Rows that are tested must not be rows of the fit (cv), losses must lie in loss_range, and recorded "
-            "scores must be those the data give."
+            "Rows that are tested must not be rows of the fit (cv), losses must lie in loss_range, and "
+            "recorded scores must be those the data give."
         )
 
     @property
@@ -157,7 +157,7 @@ def data_id(X: Any, y: Any, sample_weight: Any) -> str:
 def claims_of(
     model: Any, X: Any, y: Any, sample_weight: Any, *, full: bool, name: str
 ) -> list[Claim]:
-    """The claims of a fitted part, each under its name; those of a pipeline's last step on what it was given."""
+    """The claims of a fitted part, under its name; those of a pipeline's last step on what it was given."""
     if isinstance(model, Pipeline) and isinstance(model[-1], Certified):
         last = model.steps[-1][0]
         rows = X
@@ -190,9 +190,9 @@ def scores_claim(
     """The recorded scores are those of fits on the recorded rows, each made again on its own.
 
     Another machine or another order of sums may move a score by ``tol``, more where fits shared work and end
-    where their own tolerance lets them; scores of a classifier by one row a test set. Where they differ by more and some
-    ``random_state`` is no integer, the fits are made ``once_more``: if these differ among themselves, nothing
-    can be decided.
+    where their own tolerance lets them; scores of a classifier by one row a test set. Where they differ by
+    more and some ``random_state`` is no integer, the fits are made ``once_more``: if these differ among
+    themselves, nothing can be decided.
     """
     allowed = tol * (1.0 + np.abs(np.nan_to_num(found)))
     if classifier:

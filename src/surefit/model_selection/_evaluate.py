@@ -166,9 +166,9 @@ def _planned(
     found = plan.fold(k) if not wanted else plan.scored(k, wanted, train=job.return_train_score)
     for part in found:
         if isinstance(part, Scored):
-            for i, result in _tabulated(part, job, _num_samples(test_rows[0])):
-                outcomes[i] = result
-                _print_end(job, candidates[i], result, (k, len(splits)))
+            for i, outcome in _tabulated(part, job, _num_samples(test_rows[0])):
+                outcomes[i] = outcome
+                _print_end(job, candidates[i], outcome, (k, len(splits)))
             continue
         i, fitted, seconds = part
         result: dict[str, Any] = {"fit_error": None, "fit_time": seconds, "score_time": 0.0}

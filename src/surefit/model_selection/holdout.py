@@ -1,7 +1,8 @@
 r"""Selection on rows kept aside, and a model that may be quoted (GEN-6).
 
-Fit every candidate on the training part, choose on the hold-out, ship the chosen model as it is. Given the training
-part, the K models are fixed and the hold-out rows are fresh, so with probability at least :math:`1-\delta`
+Fit every candidate on the training part, choose on the hold-out, ship the chosen model as it is. Given the
+training part, the K models are fixed and the hold-out rows are fresh, so with probability at least
+:math:`1-\delta`
 
 .. math:: |L_D(f_k) - L_{\text{hold-out}}(f_k)| \le (b-a)\sqrt{\ln(2K/\delta)/(2n)} \quad\text{for all } k,
 
@@ -58,26 +59,28 @@ def _model_has(name: str) -> Callable[[Any], bool]:
 class HoldOut(MetaEstimatorMixin, Selected):
     """Fit on a part of the rows, test on the rest, and ship the tested model with its bound.
 
-    Every candidate is fitted on the training part; the one with the best score on the hold-out is kept, and is not
-    refitted: it is a model about which something was shown. ``statement_`` is the sentence to quote.
+    Every candidate is fitted on the training part; the one with the best score on the hold-out is kept, and
+    is not refitted: it is a model about which something was shown. ``statement_`` is the sentence to quote.
 
-    The sentence counts the candidates of this object. Trying several seeds and keeping the nicest result is trying
-    more models than it counts; so is looking at the hold-out in any other way.
+    The sentence counts the candidates of this object. Trying several seeds and keeping the nicest result is
+    trying more models than it counts; so is looking at the hold-out in any other way.
 
     Parameters
     ----------
     estimator : estimator
-        What to fit. It may be a search of its own (``HoldOut(GridSearchCV(...))``): that has seen the training
-        part only, so one model is tested, and the bound is that of one.
+        What to fit. It may be a search of its own (``HoldOut(GridSearchCV(...))``): that has seen the
+        training part only, so one model is tested, and the bound is that of one.
     param_grid : dict or list of dicts, default=None
         Candidates, as in :class:`GridSearchCV`; ``None`` tests the estimator as it is.
     test_size : float or int, default=0.25
         Share, or number, of rows kept aside.
     stratify : bool, default=False
-        Give both parts the class frequencies of all rows. The bound is then about the error at these frequencies.
+        Give both parts the class frequencies of all rows. The bound is then about the error at these
+        frequencies.
     scoring : str or scorer, default=None
-        Score that chooses; ``None`` is the estimator's own. Accuracy, top-k accuracy, Brier score, and with ``loss_range``
-        mean errors of regressions, are means of bounded losses; of others nothing is claimed.
+        Score that chooses; ``None`` is the estimator's own. Accuracy, top-k accuracy, Brier score, and with
+        ``loss_range`` mean errors of regressions, are means of bounded losses; of others nothing is
+        claimed.
     refit : bool, default=False
         Refit the chosen candidate on all rows. The model shipped is then not the one that was tested, and the
         claim is withdrawn.
@@ -103,8 +106,8 @@ class HoldOut(MetaEstimatorMixin, Selected):
     evidence_ : ndarray of shape (n_candidates, 1, 4)
         Mean, variance, least and largest loss of each candidate on the hold-out.
     certificate_ : Certificate
-        ``"split"``, ``"selection"``, ``"scores"``, ``"model"``, ``"generalisation"``, ``"selection excess"`` and the
-        claims of the chosen model.
+        ``"split"``, ``"selection"``, ``"scores"``, ``"model"``, ``"generalisation"``, ``"selection
+        excess"`` and the claims of the chosen model.
 
     Examples
     --------
@@ -114,8 +117,8 @@ class HoldOut(MetaEstimatorMixin, Selected):
     >>> grid = {"alpha": [0.01, 0.1, 1.0, 10.0]}
     >>> model = HoldOut(RidgeClassifier(), grid, test_size=0.5, random_state=0).fit(X, y)
     >>> print(model.statement_)
-    with probability 95 %, the true error is within 0.095 of 0.035, after trying 4 models; rows drawn independently
-    from one distribution
+    with probability 95 %, the true error is within 0.095 of 0.035, after trying 4 models; rows drawn
+    independently from one distribution
     """
 
     _scores_like_its_estimator: ClassVar[bool] = True
@@ -340,7 +343,7 @@ class HoldOut(MetaEstimatorMixin, Selected):
     def _fits_again(
         self, X: Any, y: Any, sample_weight: Any, train: Any, holdout: Any, loss: Any
     ) -> tuple[Any, Any, Any]:
-        """Every candidate fitted on the training part again: scores, evidence, and the one that was chosen."""
+        """Every candidate fitted on the training part again: scores, evidence, the one that was chosen."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         params = self.results_["params"]
         job = Job(

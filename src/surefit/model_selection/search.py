@@ -1,7 +1,8 @@
 """Search over parameters by cross-validation, and what may be said about the result.
 
-scikit-learn's ``GridSearchCV`` and ``RandomizedSearchCV``: same parameters, same ``cv_results_``. Beyond them,
-candidates share work over folds where their family allows it (``reuse``), and the fit leaves a certificate.
+scikit-learn's ``GridSearchCV`` and ``RandomizedSearchCV``: same parameters, same ``cv_results_``. Beyond
+them, candidates share work over folds where their family allows it (``reuse``), and the fit leaves a
+certificate.
 """
 
 from __future__ import annotations
@@ -221,8 +222,8 @@ class _Search(Selected):
         claims += self._statistical_claims(X, y, sample_weight, evidence, splits, folds)
         if "best_estimator_" in vars(self):
             why = (
-                "nothing is claimed: best_estimator_ was refitted on all rows, and none is left that it has not "
-                "seen. HoldOut keeps some"
+                "nothing is claimed: best_estimator_ was refitted on all rows, and none is left that it has "
+                "not seen. HoldOut keeps some"
             )
             name = "best_estimator_: generalisation"
             claims.append(Claim.undecided(name, why, Kind.STATISTICAL, "GEN-7"))
@@ -417,15 +418,16 @@ class GridSearchCV(_Search, _GridSearchCV):
     * ``"selection"``: the chosen candidate has the best recorded score.
     * ``"scores"``: the recorded scores are those that separate fits on the recorded folds give. Decided by
       :func:`surefit.verify` or ``certify="full"``, which make all fits again, one by one.
-    * ``"generalisation"``: with probability at least 1 - delta the *fold models* of the chosen candidate have a mean true
-      loss near the mean score. Each of the K x F models of K candidates and F folds gets delta / (K F), whether
-      its fit succeeded or not, so it does not matter which one was chosen. Each is tested on rows
-      its fit did not use, but best_estimator_, refitted on all rows, is none of them, and has no such claim:
-      :class:`HoldOut` gives one.
+    * ``"generalisation"``: with probability at least 1 - delta the *fold models* of the chosen candidate
+      have a mean true loss near the mean score. Each of the K x F models of K candidates and F folds gets
+      delta / (K F), whether its fit succeeded or not, so it does not matter which one was chosen. Each is
+      tested on rows its fit did not use, but best_estimator_, refitted on all rows, is none of them, and
+      has no such claim: :class:`HoldOut` gives one.
     * ``"selection excess"``: how much worse than the best candidate the chosen one can be.
 
-    Under stratified folds, which classifiers get by default, the test rows have the class frequencies of all rows.
-    They are then independent given the classes, and the bound is about the error at these class frequencies.
+    Under stratified folds, which classifiers get by default, the test rows have the class frequencies of
+    all rows. They are then independent given the classes, and the bound is about the error at these class
+    frequencies.
 
     Parameters
     ----------
@@ -452,7 +454,8 @@ class GridSearchCV(_Search, _GridSearchCV):
     folds_ : array or list
         The fold that tests each row, or the (train, test) rows of each fold.
     evidence_ : ndarray of shape (n_candidates, n_splits, 4)
-        Mean, variance, least and largest loss of each fold model on its test rows; NaN where no bound is stated.
+        Mean, variance, least and largest loss of each fold model on its test rows; NaN where no bound is
+        stated.
     certificate_ : Certificate
         The claims.
     statement_ : str
@@ -468,8 +471,8 @@ class GridSearchCV(_Search, _GridSearchCV):
     {'alpha': 0.1}
     >>> print(search.statement_)
     with probability 95 %, the mean true error of the 5 fold models of alpha=0.1 at the class frequencies of
-    the test rows is within 0.168 of 0.044, after trying 3 candidates on 5 folds; rows drawn independently from
-    one distribution; it is about the fold models, not about best_estimator_
+    the test rows is within 0.168 of 0.044, after trying 3 candidates on 5 folds; rows drawn independently
+    from one distribution; it is about the fold models, not about best_estimator_
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -38,7 +38,8 @@ class CrossValidation(dict[str, Any]):
     Attributes
     ----------
     certificate_ : Certificate
-        The claims ``"folds"`` and ``"generalisation"``; with several scores, one ``"generalisation: name"`` each.
+        The claims ``"folds"`` and ``"generalisation"``; with several scores, one ``"generalisation: name"``
+        each.
     """
 
     certificate_: Certificate
@@ -78,13 +79,13 @@ def cross_validate(
 ) -> CrossValidation:
     """Fit and score an estimator on every fold; bound the true loss of the fold models.
 
-    With probability at least 1 - delta, each of the F fold models has its true loss within a radius of its score, at delta / F
-    each; so the mean of the true losses is within the mean radius of the mean score. That is about these F models.
-    A model fitted on all rows is none of them, and no unbiased estimate of the variance of a cross-validated score
-    exists (ERR-22).
+    With probability at least 1 - delta, each of the F fold models has its true loss within a radius of its
+    score, at delta / F each; so the mean of the true losses is within the mean radius of the mean score.
+    That is about these F models. A model fitted on all rows is none of them, and no unbiased estimate of
+    the variance of a cross-validated score exists (ERR-22).
 
-    The estimator may be a :class:`GridSearchCV`: the selection is then nested, each fold's search has seen its
-    training rows only, and the claim is about the F models that the F searches deliver.
+    The estimator may be a :class:`GridSearchCV`: the selection is then nested, each fold's search has seen
+    its training rows only, and the claim is about the F models that the F searches deliver.
 
     Parameters
     ----------
