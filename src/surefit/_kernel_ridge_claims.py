@@ -6,23 +6,24 @@ Every vector u gives a lower bound on P over all functions f (KER-7; s_i > 0, an
 
     D(u) = 2 u'y - sum_i u_i^2 / s_i - u'Ku / alpha.
 
-*The whole problem.* u = alpha a makes the difference P - D a sum of squares, sum_i s_i rho_i^2, of the residual
-rho = y - Ka - alpha a / s of the linear system that the fit solves: one product with K shows both. P is strongly
-convex, so the exact coefficients are within sqrt(max s) ||rho|| / alpha, and the exact function within
-||rho|| / sqrt(alpha) in the norm of the kernel's space, which bounds |f(x) - f*(x)| for every x, seen or not.
+*The whole problem.* u = alpha a makes the difference P - D a sum of squares, sum_i s_i rho_i^2, of the
+residual rho = y - Ka - alpha a / s of the linear system that the fit solves: one product with K shows both.
+P is strongly convex, so the exact coefficients are within sqrt(max s) ||rho|| / alpha, and the exact
+function within ||rho|| / sqrt(alpha) in the norm of the kernel's space, which bounds |f(x) - f*(x)| for
+every x, seen or not.
 
 *Centres (Nystrom).* At fit, the normal equations of the centres. In full, one pass over all n^2 kernel values
 with u in the direction of s (y - f) gives the duality gap to the whole problem: how far the approximation is
 from what it approximates.
 
-All of this needs K to be positive semi-definite. Where the kernel's form does not show that (KER-5), the matrix
-is tested in full (KER-3). Everything is computed in float64; no solver is used.
+All of this needs K to be positive semi-definite. Where the kernel's form does not show that (KER-5), the
+matrix is tested in full (KER-3). Everything is computed in float64; no solver is used.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,15 @@ __all__ = ["centre_claims", "exact_claims"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _UNIT = 8.0 * _EPS  # a kernel value, a product and a sum
+
+
+class _Targets(NamedTuple):
+    """Targets, coefficients, Ka and |K||a|, all (n, T)."""
+
+    Y: Any
+    a: Any
+    fitted: Any
+    sizes: Any
 
 
 def exact_claims(
@@ -59,13 +69,13 @@ def exact_claims(
     claims = []
     penalised = [t for t, alpha in enumerate(alphas) if alpha > 0.0]
     if penalised:
-        part = [_columns(v, penalised) for v in (Y, a, fitted, sizes)]
+        parts = _Targets(*(_columns(v, penalised) for v in (Y, a, fitted, sizes)))
         mine = alphas[penalised]
-        claims += _system(*part, mine, weights, tol, stored, known, _largest(kernel, X))
+        claims += _system(parts, mine, weights, tol, stored, known, _largest(kernel, X))
     free = [t for t, alpha in enumerate(alphas) if alpha == 0.0]
     if free:
-        part = [_columns(v, free) for v in (Y, a, fitted, sizes)]
-        claims.append(_least_squares(bound, *part, weights, tol, stored))
+        parts = _Targets(*(_columns(v, free) for v in (Y, a, fitted, sizes)))
+        claims.append(_least_squares(bound, parts, weights, tol, stored))
     return claims + tests
 
 
@@ -103,19 +113,21 @@ def centre_claims(
     floor = floor + (_UNIT + stored) * _norms(abs(inner) @ abs(a)) * alphas
     relative, rounding = _worst(_norms(rho), start), _worst(floor, start)
     m = int(centres.shape[0])
-    statement = f"the fit on {m} centres solves its normal equations to {relative:.1e} of their right-hand side"
+    statement = (
+        f"the {m} centres solve their normal equations to {relative:.1e} of the right-hand side"
+    )
     claims = [
         Claim.check(
             "normal equations", statement, Kind.EXACT, relative, tol, "KER-7", floor=rounding
         )
     ]
     if kernel.positive is not True or not full:
-        why = (
-            "whether the matrix of all rows is positive semi-definite is not known"
-            if kernel.positive is not True
-            else f"the distance of {m} centres from the whole problem takes all {X.shape[0]}^2 kernel values: "
-            "surefit.verify, or certify='full', decides it"
-        )
+        why = "whether the matrix of all rows is positive semi-definite is not known"
+        if kernel.positive is True:
+            why = (
+                f"the distance of {m} centres from the whole problem takes {X.shape[0]}^2 kernel values: "
+                "surefit.verify, or certify='full', decides it"
+            )
         return [*claims, Claim.undecided("duality gap", why, Kind.OPTIMAL, "KER-7")]
     return [*claims, _distance(kernel, X, Y, a, inner, residual, alphas, weights, m, max_gap)]
 
@@ -124,10 +136,7 @@ def centre_claims(
 
 
 def _system(
-    Y: Any,
-    a: Any,
-    fitted: Any,
-    sizes: Any,
+    targets: _Targets,
     alphas: Any,
     weights: Any,
     tol: float,
@@ -136,6 +145,7 @@ def _system(
     largest: float,
 ) -> list[Claim]:
     """The residual of (K + alpha S^-1) a = y, and the duality gap that it is."""
+    Y, a, fitted, sizes = targets
     if weights is None:
         root, live = 1.0, 1.0
         c = a
@@ -199,10 +209,9 @@ def _gap_claim(primal: float, dual: float, floor: float, bound: float, what: str
     )
 
 
-def _least_squares(
-    bound: Any, Y: Any, a: Any, fitted: Any, sizes: Any, weights: Any, tol: float, stored: float
-) -> Claim:
+def _least_squares(bound: Any, targets: _Targets, weights: Any, tol: float, stored: float) -> Claim:
     """alpha = 0: K S (y - Ka) = 0 says that no coefficients fit the targets better."""
+    Y, _, fitted, sizes = targets
     s = 1.0 if weights is None else weights[:, None]
     both = bound.dot(_beside([s * (Y - fitted), s * Y, s * abs(Y) + s * sizes]))
     count = Y.shape[1]

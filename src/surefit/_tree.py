@@ -29,7 +29,7 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
-    "BayesClassifier": "surefit.bayes:BayesClassifier",
+    "ConstantPredictor": "surefit.multiclass:ConstantPredictor",
     "ElasticNet": "surefit.linear_model:ElasticNet",
     "ElasticNetCV": "surefit.linear_model:ElasticNetCV",
     "Gaussian": "surefit.kernels:Gaussian",
@@ -52,6 +52,7 @@ CLASSES = {
     "MultiTaskElasticNetCV": "surefit.linear_model:MultiTaskElasticNetCV",
     "MultiTaskLasso": "surefit.linear_model:MultiTaskLasso",
     "MultiTaskLassoCV": "surefit.linear_model:MultiTaskLassoCV",
+    "NearestNeighbors": "surefit.neighbors:NearestNeighbors",
     "OneVsOneClassifier": "surefit.multiclass:OneVsOneClassifier",
     "OneVsRestClassifier": "surefit.multiclass:OneVsRestClassifier",
     "Pairwise": "surefit.kernels:Pairwise",
@@ -113,8 +114,8 @@ class Writer:
         if kind in (np.ndarray, np.memmap):
             return self.array(value, path)
         if kind is np.ma.MaskedArray:
-            data = np.where(value.mask, None, value.data) if value.dtype == object else value.data
-            parts = {"data": data, "mask": np.ma.getmaskarray(value)}
+            data, mask = value.data, np.ma.getmaskarray(value)
+            parts: dict[str, NDArray[Any]] = {"data": data, "mask": mask}
             nodes = {part: self.array(array, f"{path}.{part}") for part, array in parts.items()}
             return {"masked": nodes}
         if is_torch(value):  # a file knows no devices: it is loaded as an array

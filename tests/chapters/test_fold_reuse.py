@@ -33,7 +33,7 @@ from surefit.kernel_ridge import KernelRidge
 from surefit.model_selection import GridSearchCV
 from surefit.model_selection._reuse import Scored, fold_plan
 from surefit.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from surefit.svm import SVC
+from surefit.svm import SVC, LinearSVC
 
 # Both ways solve to a relative gap of 1e-12 or to rounding, so predictions agree to about its root; labels agree
 # on these rows, none of which lies that near to a boundary.
@@ -66,6 +66,8 @@ CLASSIFIERS: list[tuple[str, Any, dict[str, list[Any]]]] = [
     ("neighbours", KNeighborsClassifier(),
      {"n_neighbors": [9, 1, 2, 5], "weights": ["uniform", "distance", lambda d: 1 / (1 + d)]}),
     ("gaussian svm", SVC(tol=1e-9), {"C": CS, "gamma": ["scale", 0.3]}),
+    ("squared hinge", LinearSVC(tol=1e-12), {"C": CS}),
+    ("hinge", LinearSVC(tol=1e-12, loss="hinge", fit_intercept=False, max_iter=10000), {"C": CS}),
     ("linear svm", SVC(tol=1e-9, kernel="linear", class_weight="balanced"), {"C": CS}),
 ]  # fmt: skip
 

@@ -101,7 +101,8 @@ def test_crammer_and_singer_of_two_classes_is_one_hyperplane():
     ours = LinearSVC(multi_class="crammer_singer", tol=1e-10).fit(X, y)
     theirs = sklearn.svm.LinearSVC(multi_class="crammer_singer", tol=1e-10, max_iter=1_000_000)
     np.testing.assert_allclose(ours.coef_, theirs.fit(X, y).coef_, atol=1e-6)
-    assert ours.coef_.shape == (1, 6) and ours.certificate_.ok
+    assert ours.coef_.shape == (1, 6)
+    assert ours.certificate_.ok
 
 
 def test_sparse_is_dense_and_matrices_are_arrays():
@@ -186,7 +187,8 @@ def test_more_columns_than_rows():
     X, y = rng.normal(size=(40, 3000)), rng.integers(0, 2, 40)
     for options in ({"loss": "hinge"}, {}, {"loss": "hinge", "penalize_intercept": False}):
         model = LinearSVC(tol=1e-9, C=0.001, **options).fit(X, y)
-        assert model.certificate_.ok and model.coef_.shape == (1, 3000)
+        assert model.certificate_.ok
+        assert model.coef_.shape == (1, 3000)
         np.testing.assert_allclose(model.dual_coef_ @ X, model.coef_, atol=1e-6)
 
 
@@ -272,7 +274,8 @@ def test_the_same_seed_gives_the_same_bits():
     X = sp.random_array((1500, 2000), density=0.01, rng=rng, format="csr")
     y = rng.integers(0, 2, 1500)
     a, b = (LinearSVC(loss="hinge", random_state=3).fit(X, y) for _ in range(2))
-    assert np.array_equal(a.coef_, b.coef_) and a.certificate_.ok
+    assert np.array_equal(a.coef_, b.coef_)
+    assert a.certificate_.ok
 
 
 # ---------------------------------------------------------------------- certificates
@@ -320,7 +323,8 @@ def test_a_forged_dual_point_only_weakens_the_claim(options):
 def test_forged_farkas_weights_prove_nothing():
     X, y = [[0, 0], [1, 0], [0, 1], [1, 1]], [0, 1, 1, 1]
     model = LinearSVC(loss="hinge", C=np.inf).fit(X, y)
-    assert model.certificate_.ok and not model.farkas_.any()
+    assert model.certificate_.ok
+    assert not model.farkas_.any()
     model.farkas_ = np.full((1, 4), 0.25)
     report = surefit.verify(model, X, y)
     assert report["not separable"].status is Status.FAILS
@@ -357,7 +361,8 @@ def test_a_fit_that_was_cut_short_says_so():
     X, y = BINARY
     with pytest.warns(surefit.CertificateWarning, match="Liblinear failed to converge"):
         model = LinearSVC(loss="hinge", max_iter=3).fit(X, y)
-    assert model.n_iter_ == 3 and not model.certificate_.ok
+    assert model.n_iter_ == 3
+    assert not model.certificate_.ok
     with pytest.warns(surefit.CertificateWarning):
         nothing = LinearSVC(loss="hinge", max_iter=0).fit(X, y)
     assert (nothing.coef_ == 0).all()
@@ -375,7 +380,8 @@ def test_a_model_file_keeps_the_witness(tmp_path):
 def test_sparsified_coefficients_are_certified_too():
     X, y = noisy()
     model = LinearSVC(penalty="l1", dual=False, C=0.05).fit(X, y).sparsify()
-    assert sp.issparse(model.coef_) and surefit.verify(model, X, y).ok
+    assert sp.issparse(model.coef_)
+    assert surefit.verify(model, X, y).ok
 
 
 # ---------------------------------------------------------------------- what is refused
@@ -402,7 +408,7 @@ def test_combinations_that_are_refused(options, match):
 
 def test_one_class_and_values_that_overflow():
     X, y = noisy()
-    with pytest.raises(ValueError, match="at least 2 classes.*only one class"):
+    with pytest.raises(ValueError, match=r"at least 2 classes.*only one class"):
         LinearSVC().fit(X, np.zeros(len(y)))
     with pytest.raises(ValueError, match="Rescale X first"):
         LinearSVC().fit(X * 1e200, y)

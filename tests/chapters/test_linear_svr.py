@@ -36,7 +36,8 @@ def test_agrees_with_scikit_learn(options):
     theirs.fit(X, Y, weights)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=5e-4)  # liblinear stops there
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=5e-4)
-    assert ours.certificate_.ok and np.shape(ours.intercept_) == np.shape(theirs.intercept_)
+    assert ours.certificate_.ok
+    assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
 
 
 def test_a_wide_price_and_no_tube_is_the_median():
@@ -45,7 +46,8 @@ def test_a_wide_price_and_no_tube_is_the_median():
     ours = LinearSVR(C=1e5, penalize_intercept=False, tol=1e-10).fit(X, Y)
     np.testing.assert_allclose(ours.coef_, median.coef_, atol=1e-2)
     error, least = (np.abs(Y - m.predict(X)).sum() for m in (ours, median))
-    assert least <= error * (1 + 1e-12) and error <= least * (1 + 1e-7)
+    assert least <= error * (1 + 1e-12)
+    assert error <= least * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
@@ -56,7 +58,8 @@ def test_sparse_float32_weights_and_files(loss, penalize, tmp_path):
     sparse = LinearSVR(**options).fit(sp.csc_array(X), Y)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-4)
     single = LinearSVR(**{**options, "tol": 1e-4}).fit(X.astype(np.float32), Y)
-    assert single.coef_.dtype == np.float32 and single.certificate_.ok
+    assert single.coef_.dtype == np.float32
+    assert single.certificate_.ok
     counts = np.random.default_rng(1).integers(0, 3, len(Y))
     weighted = LinearSVR(**options).fit(X, Y, counts)
     repeated = LinearSVR(**options).fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts))

@@ -118,7 +118,8 @@ def test_every_dual_point_is_a_lower_bound_and_the_best_one_is_tight():
     for _ in range(50):
         assert dual(rng.uniform(size=n)) <= best
     a = y * model.dual_coef_[0] * lam * n
-    assert (a >= 0).all() and (a <= 1).all()
+    assert (a >= 0).all()
+    assert (a <= 1).all()
     assert dual(a) == pytest.approx(best, rel=1e-11)
     np.testing.assert_allclose((a * y) @ X / (lam * n), model.coef_[0], rtol=1e-7)
 
@@ -176,7 +177,8 @@ def test_the_primal_subgradient_method_reaches_the_dual_value():
     assert dual <= best <= dual * (1 + 1e-3)  # O(log t / t)
     steps = subgradient_descent(objective, slope, np.zeros(3), lambda t: 1 / (t + 1))
     fit = run(steps, max_iter=3000)
-    assert dual <= fit.value and fit.value <= dual * (1 + 1e-2)
+    assert dual <= fit.value
+    assert fit.value <= dual * (1 + 1e-2)
 
 
 @pytest.mark.spec("DAT-5")

@@ -2,14 +2,15 @@
 
 The problem, in the signed dual variables beta (one a row; w = sum_i beta_i x_i, v = bias sum_i beta_i), is
 
-    min_beta  1/2 ||w||^2 + 1/2 v^2 + sum_i [ d_i beta_i^2 / 2 - t_i beta_i + eps |beta_i| ],   low <= beta <= high.
+    min_{low <= beta <= high}  1/2 ||w||^2 + 1/2 v^2 + sum_i [d_i beta_i^2 / 2 - t_i beta_i + eps |beta_i|].
 
 One step minimises over one coordinate, exactly. Rows whose bound holds them, by more than the largest
 violation of the sweep before, are left out (shrinking). Rows are visited in random order, in small groups
 that lie together in memory: the groups come in random order, and so do the rows within one. A closed file:
 every jitted function it calls lives here.
 
-Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM" (2008).
+Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM"
+(2008).
 """
 
 from __future__ import annotations

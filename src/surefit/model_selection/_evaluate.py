@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import logger
+from joblib._parallel_backends import LokyBackend, SequentialBackend, ThreadingBackend
+from joblib.parallel import get_active_backend
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics._scorer import _MultimetricScorer
@@ -25,6 +27,8 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from ._losses import NOTHING, BoundedLoss
 from ._progress import Progress, ProgressParallel
 from ._reuse import FoldPlan, Scored, fold_plan
+
+_HERE = (LokyBackend, SequentialBackend, ThreadingBackend)  # backends whose workers share these cores
 
 __all__ = ["Job", "collect_evidence", "evaluate", "report_failures"]
 
@@ -63,14 +67,17 @@ def evaluate(
     The plan, if there is one, is appended to ``plans``, for those who fit the best candidate again.
     """
     plan = None
-    if reuse and contexts is None and candidates and splits and not job.return_estimator:
+    arrays = hasattr(X, "shape")  # lists of rows are for the estimator to make sense of
+    if reuse and arrays and contexts is None and candidates and splits and not job.return_estimator:
         grid = [parameters or {} for parameters in candidates]
         keywords = {"fit_params": job.fit_params, "scorers": job.scorer}
         plan = fold_plan(estimator, grid, X, y, splits, **keywords)
     total = len(candidates) * len(splits)
     options: dict[str, Any] = {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
     if plan is not None:
-        options["prefer"] = getattr(plan, "prefer", None)
+        options["prefer"] = "threads"
+        if plan.fills_machine and isinstance(get_active_backend()[0], _HERE):
+            options["n_jobs"] = 1  # the folds one by one, each with all cores
     weight = len(candidates) if plan is not None else 1
     with Progress(name, total, job.verbose) as progress:
         parallel = ProgressParallel(progress, weight=weight, **options)
@@ -221,8 +228,9 @@ def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[
     if result["fit_error"] is not None:
         return [NOTHING for _ in job.losses]
     scores, n = result["test_scores"], result["n_test_samples"]
+    X, y = rows
     return [
-        loss.evidence(fitted, *rows, float(scores[name] if isinstance(scores, dict) else scores), n)
+        loss.evidence(fitted, X, y, float(scores[name] if isinstance(scores, dict) else scores), n)
         for name, loss in job.losses
     ]
 

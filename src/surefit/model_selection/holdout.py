@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -35,7 +36,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 
 from .._selection import later_claim, selection_claim
 from ..certificate import Claim, Kind, Status
-from ._certified import Selected, claims_of, is_random, scores_claim
+from ._certified import SEED, Selected, claims_of, may_be_random, scores_claim
 from ._claims import Statistics, excess_claim, generalisation_claim
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss
@@ -185,6 +186,9 @@ class HoldOut(MetaEstimatorMixin, Selected):
         """
         self.__dict__.pop("certificate_", None)
         X, y = indexable(X, y)
+        if y is None and get_tags(self.estimator).target_tags.required:
+            name = type(self.estimator).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         params = _check_method_params(X, params=params)
         fit_params = self._fit_params(params)
         seed = self.random_state
@@ -220,7 +224,7 @@ class HoldOut(MetaEstimatorMixin, Selected):
         report_failures(out, candidates, 1, self.error_score)
         scores = np.array([result["test_scores"] for result in out], dtype=np.float64)
         times = {key: np.array([r[key] for r in out]) for key in ("fit_time", "score_time")}
-        self.results_ = {"params": candidates, "test_score": scores, **times}
+        self.results_: dict[str, Any] = {"params": candidates, "test_score": scores, **times}
         fitted = np.array([result["fit_error"] is None for result in out])
         usable = np.where(fitted & ~np.isnan(scores), scores, -np.inf)
         self.best_index_ = int(np.argmax(usable))
@@ -278,10 +282,24 @@ class HoldOut(MetaEstimatorMixin, Selected):
             claims.append(Claim.undecided("scores", why, Kind.EXACT, "GEN-6"))
             shown = False  # what was recorded is not taken on trust
         elif sound:
-            found, evidence, again = self._fits_again(X, y, sample_weight, train, holdout, loss)
-            claims.append(found)
+            again = partial(self._fits_again, X, y, sample_weight, train, holdout, loss)
+            found, evidence, fitted = again()
+            random = may_be_random(self.estimator, *self.results_["params"])
+            many = len(found)
+            claims.append(
+                scores_claim(
+                    np.asarray(self.results_["test_score"], dtype=np.float64),
+                    found,
+                    len(holdout),
+                    f"the scores of {many} model{'' if many == 1 else 's'}",
+                    classifier=is_classifier(self.estimator),
+                    once_more=(lambda: again()[0]) if random else None,
+                )
+            )
             if not self.refit:
-                model = self._model_claim(again, X, y, holdout, loss, evidence)
+                self._own_evidence(X, y, holdout, loss, evidence)
+                once_more = (lambda: again()[2]) if random else None
+                model = self._model_claim(X, fitted, once_more)
                 claims.append(model)
                 shown = model.status is Status.HOLDS
         if not shown:
@@ -321,8 +339,8 @@ class HoldOut(MetaEstimatorMixin, Selected):
 
     def _fits_again(
         self, X: Any, y: Any, sample_weight: Any, train: Any, holdout: Any, loss: Any
-    ) -> tuple[Claim, Any, Any]:
-        """Every candidate fitted on the training part again: the claim about scores, evidence, the winner."""
+    ) -> tuple[Any, Any, Any]:
+        """Every candidate fitted on the training part again: scores, evidence, and the one that was chosen."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         params = self.results_["params"]
         job = Job(
@@ -339,47 +357,42 @@ class HoldOut(MetaEstimatorMixin, Selected):
             out, _ = evaluate(
                 clone(self.estimator), params, X, y, [(train, holdout)], job, **options
             )
-        found = np.array([result["test_scores"] for result in out], dtype=np.float64)[:, None]
-        recorded = np.asarray(self.results_["test_score"], dtype=np.float64)[:, None]
-        random = is_random(self.estimator, *params)
-        many = f"the scores of {len(params)} model{'' if len(params) == 1 else 's'}"
-        kind = is_classifier(self.estimator)
-        claim = scores_claim(recorded, found, [len(holdout)], kind, random, many)
-        evidence = collect_evidence(out, (len(params), 1))
+        found = np.array([result["test_scores"] for result in out], dtype=np.float64)
         winner = out[int(self.best_index_)]
-        return claim, evidence, winner["estimator"] if winner["fit_error"] is None else None
+        return found, collect_evidence(out, (len(params), 1)), winner["estimator"]
 
-    def _model_claim(
-        self, again: Any, X: Any, y: Any, holdout: Any, loss: Any, evidence: Any
-    ) -> Claim:
-        """best_estimator_ predicts the hold-out as a fit on the other rows does; its losses are its own."""
-        rows, truth = _rows(X, holdout), None if y is None else _rows(y, holdout)
-        random = is_random(self.estimator, self.best_params_)
+    def _own_evidence(self, X: Any, y: Any, holdout: Any, loss: Any, evidence: Any) -> None:
+        """What is observed of best_estimator_ itself, in place of the fit that was made again."""
+        if isinstance(loss, BoundedLoss):
+            rows, truth, model = _rows(X, holdout), _rows(y, holdout), self.best_estimator_
+            score = float(self.scorer_(model, rows, truth))
+            place = int(self.best_index_)
+            evidence[place, 0] = loss.evidence(model, rows, truth, score, len(holdout))
+
+    def _model_claim(self, X: Any, fitted: Any, once_more: Callable[[], Any] | None) -> Claim:
+        """best_estimator_ predicts as a fit on the rows outside the hold-out does."""
+        words = "it predicts all rows as a fit on those outside the hold-out does"
         try:
-            score = float(self.scorer_(self.best_estimator_, rows, truth))
-            mine = np.asarray(self.best_estimator_.predict(rows))
-            theirs = np.asarray(again.predict(rows))
-            if isinstance(loss, BoundedLoss):
-                place = int(self.best_index_)
-                evidence[place, 0] = loss.evidence(
-                    self.best_estimator_, rows, truth, score, len(holdout)
-                )
+            mine = np.asarray(self.best_estimator_.predict(X))
+            theirs = np.asarray(fitted.predict(X))
+            gap, limit, end = self._difference(mine, theirs)
+            if gap > limit and once_more is not None:
+                others = np.asarray(once_more().predict(X))
+                if self._difference(others, theirs)[0] > 0.0:
+                    why = f"{words}{end}, but these fits are random: {SEED}"
+                    return Claim.undecided("model", why, Kind.EXACT, "GEN-6")
         except (AttributeError, ValueError) as error:
             why = f"predictions cannot be compared: {error}"
             return Claim.undecided("model", why, Kind.EXACT, "GEN-6")
+        return Claim.check("model", f"{words}{end}", Kind.EXACT, gap, limit, "GEN-6")
+
+    def _difference(self, mine: Any, theirs: Any) -> tuple[float, float, str]:
+        """How predictions differ, how much they may, and in words."""
         if mine.dtype.kind == "f" and not is_classifier(self.estimator):
-            scale = 1.0 + float(np.abs(theirs).max(initial=0.0))
-            gap, limit = float(np.abs(mine - theirs).max(initial=0.0)) / scale, 1e-6
-            statement = f"it predicts the hold-out as a fit on the other rows does, to {gap:.1e}"
-        else:
-            gap, limit = float(np.any(_columns(mine) != _columns(theirs), axis=1).sum()), 1.0
-            statement = (
-                f"it predicts the hold-out as a fit on the other rows does, but for {gap:.0f} rows"
-            )
-        if gap > limit and random:
-            why = f"{statement}, but the fit is random: give every random_state an integer"
-            return Claim.undecided("model", why, Kind.EXACT, "GEN-6")
-        return Claim.check("model", statement, Kind.EXACT, gap, limit, "GEN-6")
+            gap = float(np.abs(mine - theirs).max() / (1.0 + np.abs(theirs).max()))
+            return gap, 1e-6, f", to {gap:.1e}"
+        rows = int(np.any(_columns(mine) != _columns(theirs), axis=1).sum())
+        return float(rows), 1.0, f", but for {rows} of {len(mine)}"
 
     def _statistical_claims(self, evidence: Any, rows: int, loss: Any, sound: bool) -> list[Claim]:
         statistics: Statistics | str

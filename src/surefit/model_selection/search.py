@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from inspect import signature
 from numbers import Real
 from typing import Any, ClassVar
@@ -26,7 +27,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 from .._selection import later_claim, pack_folds, selection_claim, unpack_folds
 from ..base import Certified
 from ..certificate import Claim, Kind, Status
-from ._certified import Selected, claims_of, is_random, scores_claim
+from ._certified import Selected, claims_of, may_be_random, scores_claim
 from ._claims import (
     Statistics,
     excess_claim,
@@ -176,7 +177,9 @@ class _Search(Selected):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags = get_tags(self.estimator).target_tags
+        inner = get_tags(self.estimator).target_tags
+        tags.target_tags.multi_output = inner.multi_output
+        tags.target_tags.single_output = inner.single_output
         return tags
 
     # ------------------------------------------------------------------ certificate
@@ -198,11 +201,21 @@ class _Search(Selected):
             claims.append(Claim.undecided("scores", why, Kind.EXACT, "GEN-7"))
             evidence = None  # what was recorded is not taken on trust
         elif folds.status is Status.HOLDS:
-            found, evidence = self._fits_again(X, y, sample_weight, splits, names)
+            again = partial(self._fits_again, X, y, sample_weight, splits, names)
+            found, evidence = again()
             sizes = [len(test) for _, test in splits]
-            random = is_random(self.estimator, *params)
-            kind = is_classifier(self.estimator)
-            claims.append(scores_claim(recorded, found, sizes, kind, random, what))
+            random = may_be_random(self.estimator, *params)
+            claims.append(
+                scores_claim(
+                    recorded,
+                    found,
+                    sizes,
+                    what,
+                    classifier=is_classifier(self.estimator),
+                    once_more=(lambda: again()[0]) if random else None,
+                    tol=1e-6 if self.reuse_ == "none" else 1e-4,
+                )
+            )
         if self._chosen() is not None:
             claims.append(self._choice_claim())
         claims += self._statistical_claims(X, y, sample_weight, evidence, splits, folds)

@@ -152,9 +152,8 @@ def cross_validate(
         train, test = zip(*splits)
         results["indices"] = {"train": train, "test": test}
     parts = ["test", "train"] if return_train_score else ["test"]
-    for part in parts:
-        for name, scores in _normalize_score_results(found[f"{part}_scores"]).items():
-            results[f"{part}_{name}"] = scores
+    tables = {part: _normalize_score_results(found[f"{part}_scores"]) for part in parts}
+    results |= {f"{part}_{name}": tables[part][name] for name in tables["test"] for part in parts}
     if certify:
         n = _num_samples(X)
         plain = plain_folds(splits)

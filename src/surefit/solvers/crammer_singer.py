@@ -1,12 +1,13 @@
 r"""Crammer and Singer's multi-class support vector machine by the sequential dual method.
 
-    min_W  1/2 sum_m (||w_m||^2 + (b_m / B)^2) + sum_i c_i max_m ([m != y_i] + z_im - z_iy_i),    z_im = <x_i, w_m> + b_m
+    min_W  1/2 sum_m (||w_m||^2 + (b_m / B)^2) + sum_i c_i max_m ([m != y_i] + z_im - z_iy_i)
 
-The dual has a row of variables for each sample, beta_im <= c_i [m = y_i] with sum_m beta_im = 0, and w_m =
-sum_i beta_im x_i. A sweep visits the samples in random order and minimises over one row at a time, exactly
-(:mod:`surefit._jit.crammer_singer`); samples that are far beyond the margin are left out until the others have
-settled. Sweeps soon know which variables lie at their bound and approach the others slowly, so between them
-those make a step together: conjugate gradients on the face, each row of variables keeping its sum.
+with the scores z_im = <x_i, w_m> + b_m. The dual has a row of variables for each sample, beta_im <= c_i [m
+= y_i] with sum_m beta_im = 0, and w_m = sum_i beta_im x_i. A sweep visits the samples in random order and
+minimises over one row at a time, exactly (:mod:`surefit._jit.crammer_singer`); samples that are far beyond
+the margin are left out until the others have settled. Sweeps soon know which variables lie at their bound
+and approach the others slowly, so between them those make a step together: conjugate gradients on the face,
+each row of variables keeping its sum.
 
 References
 ----------
@@ -48,7 +49,7 @@ class ClassPoint(NamedTuple):
 def crammer_singer(
     X: Any, y: NDArray[np.int64], c: Array, classes: int, *, scaling: float, seed: int = 0
 ) -> Iterator[Iterate]:
-    """Yield ``Iterate(x=ClassPoint, value=P, estimate=gap, cost=sweeps)``; without end.
+    """Yield ``Iterate(x=ClassPoint, value=P, estimate=gap, cost=made)``; without end.
 
     ``y`` holds 0, ..., K-1; ``scaling`` is the value B of the constant feature, 0 for none.
     """
@@ -74,7 +75,9 @@ def crammer_singer(
     own, limit, faces, least = (np.arange(n), y), np.inf, 1, np.inf
     while True:
         order, count, first = rng.permutation(n), n, np.inf
-        for sweeps in range(1, _TOGETHER + 1):
+        made = 0
+        while made < _TOGETHER:
+            made += 1
             rng.shuffle(order[:count])
             count, worst = sweep(*rows, norm2, y, c, scaling, W, v, beta, order, limit, count)
             limit, first = (worst if worst > 0.0 else np.inf), min(first, worst)
@@ -86,7 +89,7 @@ def crammer_singer(
         value = 0.5 * float((W**2).sum() + v @ v) + float(c @ (losses.max(axis=1) - z[own]))
         dual = float(beta[own].sum()) - 0.5 * float((W**2).sum() + v @ v)
         point = ClassPoint(W.copy(), scaling * v, beta.copy())
-        yield Iterate(point, value, value - dual, cost=sweeps)
+        yield Iterate(point, value, value - dual, cost=made)
         slopes = z + 1.0
         slopes[own] -= 1.0
         faces = min(2 * faces, _FACES) if value - dual > 0.3 * least else max(1, faces // 2)

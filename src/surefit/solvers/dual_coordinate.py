@@ -1,9 +1,10 @@
 r"""Dual coordinate descent with a Newton finish, for sparse or wide support vector machines.
 
-The problem is that of :mod:`surefit.solvers.box_dual`. A sweep visits the rows in random order and minimises
-over one beta_i at a time, which costs the entries of one row (Hsieh et al., 2008). That finds out quickly which
-beta_i lie at a bound, and approaches the values of the others slowly, at a rate that the condition of their
-kernel matrix sets. So between sweeps the free ones make a step together: conjugate gradients on
+The problem is that of :mod:`surefit.solvers.box_dual`. A sweep visits the rows in random order and
+minimises over one beta_i at a time, which costs the entries of one row (Hsieh et al., 2008). That finds out
+quickly which beta_i lie at a bound, and approaches the values of the others slowly, at a rate that the
+condition of their kernel matrix sets. So between sweeps the free ones make a step together: conjugate
+gradients on
 
     (X_F X_F' + diag(d_F)) delta = t_F - eps sign(beta_F) - z_F - d_F beta_F
 
@@ -16,11 +17,13 @@ method of multipliers: the problem with a penalised intercept, whose targets mov
 References
 ----------
 Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM"
-(2008); More & Toraldo, "On the solution of large quadratic programming problems with bound constraints" (1991).
+(2008); More & Toraldo, "On the solution of large quadratic programming problems with bound constraints"
+(1991).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,8 +41,9 @@ __all__ = ["dual_coordinate"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-_SWEEPS = 6  # before the first Newton step
-_BETWEEN = 2  # between two of them
+_SWEEPS = 6  # between two looks at all rows,
+_BETWEEN = 2  # and after a Newton step
+_SLOW = 0.85  # by which a sweep must reduce the violations for sweeps alone to be the fastest way
 _ROUGH, _FINE = (
     0.1,
     0.01,
@@ -60,23 +64,25 @@ def dual_coordinate(
     rows, n = _Rows(X), len(problem.t)
     state = _State(rows, problem, np.zeros(n) if beta is None else beta.copy(), seed)
     face = np.zeros(n, dtype=np.bool_)
-    tol, sweeps, faces, before = _ROUGH, _SWEEPS, 1, np.inf
-    while True:
-        state.everyone()
-        for _ in range(sweeps):
-            state.sweep()
+    newton, faces, before = False, 1, np.inf
+    for looks in itertools.count(1):
+        if newton:
+            now = state.free()
+            changed = np.count_nonzero(now != face)
+            face = now
+            tol = _FINE if changed <= 0.01 * np.count_nonzero(now) else _ROUGH
+            state.newton(np.flatnonzero(face), tol, faces)
+        if problem.intercept.free and np.isfinite(before):
+            state.move_intercept()
+        sweeps = _BETWEEN if newton else _SWEEPS
+        violations = [state.sweep() for _ in range(sweeps)]
         step = state.iterate(sweeps)
         yield step
+        state.activate()
         faces = min(2 * faces, _FACES) if step.estimate > 0.3 * before else max(1, faces // 2)
         before = step.estimate
-        now = state.free()
-        tol = _FINE if np.count_nonzero(now != face) <= 0.01 * np.count_nonzero(now) else _ROUGH
-        face = now
-        if face.any():
-            state.newton(np.flatnonzero(face), tol, faces)
-        if problem.intercept.free:
-            state.move_intercept()
-        sweeps = _BETWEEN
+        slow = violations[-1] > _SLOW ** (sweeps - 1) * violations[0]
+        newton = newton or (slow and looks > 1)
 
 
 def _to_bound(beta: Array, along: Array, low: Array, high: Array) -> float:
@@ -148,11 +154,21 @@ class _State:
         self.random = np.array([seed | 1], dtype=np.uint64)
         self.order, self.count, self.limit = self.everything.copy(), rows.shape[0], np.inf
 
-    def everyone(self) -> None:
-        """All rows take part again, as long as they do not lie far inside their bound."""
-        self.order, self.count = self.everything.copy(), len(self.order)
+    def activate(self) -> None:
+        """The rows to be visited: all but those that their bound holds by more than any violation."""
+        p, beta = self.problem, self.beta
+        slope = self.z + p.d * beta - p.t
+        right = slope + np.where(beta >= 0.0, p.eps, -p.eps)
+        left = slope + np.where(beta > 0.0, p.eps, -p.eps)
+        held = np.minimum(
+            np.where(beta < p.high, right, np.inf), np.where(beta > p.low, -left, np.inf)
+        )
+        worst = -float(held.min(initial=0.0))
+        self.order = np.flatnonzero(held <= worst)
+        self.count, self.limit = len(self.order), worst if worst > 0.0 else np.inf
 
-    def sweep(self) -> None:
+    def sweep(self) -> float:
+        """One; the largest violation that it met."""
         kernel = sweep_sparse if self.rows.sparse else sweep_dense
         p = self.problem
         self.count, worst = kernel(
@@ -161,6 +177,7 @@ class _State:
             self.order, self.count, self.limit, self.random,
         )  # fmt: skip
         self.limit = worst if worst > 0.0 else np.inf
+        return float(worst)
 
     @property
     def targets(self) -> Array:
@@ -231,8 +248,8 @@ class _State:
     def iterate(self, cost: int) -> Iterate:
         p, rows = self.problem, self.rows
         b = self.offset + self.bias * float(self.v[0])
-        z = rows.dot(rows.take(self.everything) if rows.sparse else rows.X, self.w) + b
-        value = p.primal(self.w, b, z)
+        self.z = rows.dot(rows.take(self.everything) if rows.sparse else rows.X, self.w) + b
+        value = p.primal(self.w, b, self.z)
         dual = p.dual(self.beta, p.size(self.w, b))
         if p.intercept.free:  # what is missing in the equality, at the price of the intercept
             total = abs(float(self.beta.sum()))

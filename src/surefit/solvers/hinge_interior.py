@@ -8,7 +8,7 @@ slacks s, xi >= 0 and multipliers 0 <= alpha <= c,
 
     w = g + sum sigma alpha x,    sigma z - a = s - xi,    alpha s = 0,    (c - alpha) xi = 0,
 
-and a Newton step on these conditions, relaxed to alpha s = (c - alpha) xi = mu, needs one weighted Gram matrix,
+and a Newton step on these conditions, relaxed to alpha s = (c - alpha) xi = mu, needs one Gram matrix,
 
     (I + X'DX) dw = ...,     D = 1 / (s / alpha + xi / (c - alpha)),
 

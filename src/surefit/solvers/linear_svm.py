@@ -3,10 +3,10 @@ r"""Which solver fits a linear support vector machine, and how far it goes; path
 All of them solve the problem of :mod:`surefit.solvers.box_dual`.
 
 * few columns, a squared loss: Newton's method on the primal (:mod:`surefit.solvers.squared_hinge`);
-* few columns, a hinge: an interior-point method (:mod:`surefit.solvers.hinge_interior`), on the rows that matter
-  where there are many (:mod:`surefit.solvers.hinge_rows`);
-* few rows, many columns: the same on the rows in an orthonormal basis of their span, since the penalty does not
-  see a rotation;
+* few columns, a hinge: an interior-point method (:mod:`surefit.solvers.hinge_interior`), on the rows that
+  matter where there are many (:mod:`surefit.solvers.hinge_rows`);
+* few rows, many columns: the same on the rows in an orthonormal basis of their span, since the penalty does
+  not see a rotation;
 * many of both: coordinate descent on the dual, with a Newton finish (:mod:`surefit.solvers.dual_coordinate`).
 """
 
@@ -152,9 +152,9 @@ def linear_svm_path(
     --------
     >>> from surefit.solvers.box_dual import Intercept, classification
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1.0, 1.0, -1.0, 1.0])
-    >>> fits = linear_svm_path(
-    ...     X, lambda C: classification(y, np.full(4, C), squared=False, intercept=Intercept(1.0)), [1.0, 0.1],
-    ...     tol=1e-8)
+    >>> def build(C):
+    ...     return classification(y, np.full(4, C), squared=False, intercept=Intercept(1.0))
+    >>> fits = linear_svm_path(X, build, [1.0, 0.1], tol=1e-8)
     >>> [round(fit.value, 6) for fit in fits]
     [3.0, 0.368]
     """

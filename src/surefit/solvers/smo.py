@@ -56,8 +56,11 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 _SINGLE = 2048  # variables that are one block
 _SHARE = 4  # a sample has one row in so many
-_ROUGH = 1e-2  # how well its problem is solved
-_BAND = 0.1  # half the width about the margin in which a row is of neither side
+_ROUGH = 0.1  # how well its problem is solved
+_BAND = 0.05  # half the width about the margin in which a row is of neither side
+_INNER = 0.1  # of the violation: how well a block is solved
+_NEAR = 1.0  # the violation below which rows begin to wait,
+_FEWER = 0.8  # and the share of the rows that must be left
 _ROUND = 20_000  # steps of a block between two looks at the clock
 _POLISH = 8  # times that a small problem goes on after its tolerance is met
 _SMALL = 1024
@@ -176,7 +179,12 @@ def _from_a_sample(state: _State, size: int, shrinking: bool, limit: float) -> I
         state.beta[:] = _balanced(task, task.t - rough[task.row], found.offset, fixed)
     else:
         state.beta[chosen] = found.beta
-    _refresh(source, task, state.beta, state.f)
+    if np.isfinite(task.hi).all() and np.isfinite(task.lo).all():
+        new = np.where(inside[task.row], 0.0, state.beta)
+        state.f[:] = rough / _SHARE
+        _refresh(source, task, new, state.f)
+    else:
+        state.f[:] = rough
     yield state.iterate(steps)._replace(estimate=math.inf)
 
 
@@ -237,7 +245,8 @@ class _State:
         self.source, self.task, self.beta, self.f, self.tol = source, task, beta, f, tol
         self.null = task.null_value()
         self.active: Index | None = None  # variables whose f is kept; None: all
-        self.behind = np.zeros(source.n)  # beta over rows that the others' f has not seen
+        # groups of rows that wait, each with the moves of beta, over rows, that its f has not seen
+        self.waiting: list[tuple[Index, Array]] = []
 
     def sides(self, among: Index | None = None) -> tuple[Array, Array, Array]:
         """v, and v where the variable may rise (else -inf) or fall (else inf)."""
@@ -389,7 +398,7 @@ def _rounds(state: _State, size: int, limit: float, shrinking: bool) -> Iterator
         steps, kept = _round(state, chosen, violation, goal, int(min(limit - done, 1 << 40)))
         done += steps
         if shrinking:
-            _shrink(state)
+            _shrink(state, violation)
         yield state.iterate(steps)._replace(estimate=math.inf)  # f of waiting rows is behind
 
 
@@ -442,7 +451,7 @@ def _round(
     K, seen = np.ascontiguousarray(state.source.block(rows)), np.empty(1)
     local, v = beta[chosen], task.t[chosen] - state.f[rows]
     start = local.copy()
-    inner = max(0.1 * violation, 0.5 * goal)
+    inner = max(_INNER * violation, 0.5 * goal)
     lo, hi = task.lo[chosen], task.hi[chosen]
     steps = solve_block(K, state.source.diag[rows], v, local, lo, hi, inner, limit, seen)
     beta[chosen] = local
@@ -453,7 +462,8 @@ def _round(
     else:
         live = np.unique(task.row[state.active])
         state.source.add(changed, move[changed], state.f, live)
-        state.behind[changed] += move[changed]
+        for _, behind in state.waiting:
+            behind[changed] += move[changed]
     free = (local > lo) & (local < hi)
     stay = chosen[free]
     if len(stay) > len(chosen) // 2:
@@ -461,22 +471,34 @@ def _round(
     return steps, stay
 
 
-def _shrink(state: _State) -> None:
-    """Hook: see _catch_up."""
+def _shrink(state: _State, violation: float) -> None:
+    """Let variables wait that are at a bound and lie beyond the violators by as much as these violate."""
+    task, among = state.task, state.active
+    if violation > _NEAR:
+        return
+    pick = np.arange(len(task.t)) if among is None else among
+    v, up, low = state.sides(among)
+    top, bottom = float(up.max(initial=-np.inf)), float(low.min(initial=np.inf))
+    wide = max(top - bottom, 0.0)
+    waits = ((up == -np.inf) & (v > top + wide)) | ((low == np.inf) & (v < bottom - wide))
+    stays = pick[~waits]
+    if len(stays) < _FEWER * len(pick):
+        left = np.setdiff1d(task.row[pick], task.row[stays])
+        state.waiting.append((left, np.zeros(state.source.n)))
+        state.active = stays
 
 
 def _catch_up(state: _State) -> None:
     """Bring f of the waiting rows up to date, and let all take part again."""
-    task = state.task
-    live = np.zeros(state.source.n, dtype=np.bool_)
-    live[task.row[state.active]] = True
-    rows = np.flatnonzero(state.behind)
-    state.source.add(rows, state.behind[rows], state.f, np.flatnonzero(~live))
-    state.active, state.behind[:] = None, 0.0
+    for group, behind in state.waiting:
+        rows = np.flatnonzero(behind)
+        if len(rows) and len(group):
+            state.source.add(rows, behind[rows], state.f, group)
+    state.active, state.waiting = None, []
 
 
 def _refresh(source: RowSource, task: BoxTask, beta: Array, f: Array) -> None:
-    """f = K beta, from nothing."""
+    """Add K beta to f."""
     weights = np.bincount(task.row, weights=beta, minlength=source.n)
     rows = np.flatnonzero(weights)
     if len(rows):

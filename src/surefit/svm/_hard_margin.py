@@ -2,11 +2,11 @@ r"""The hard margin (C infinite): what is claimed about it, and about data that 
 
     min 1/2 ||w||^2 (+ 1/2 (b/B)^2)    such that    y_i (<x_i, w> + b) >= 1                       (SVM-2)
 
-has a solution exactly when a hyperplane separates the classes. Its dual is max_{alpha >= 0} sum alpha - 1/2 ||sum
-alpha_i y_i x_i||^2, with sum alpha_i y_i = 0 for a free intercept (SVM-4). The certificate brings both sides to
-feasibility: (w, b) divided by its least margin y z, alpha by shrinking the heavier class. Where nothing separates,
-weights lambda >= 0 with sum lambda_i y_i (x_i, 1) = 0 prove it (Gordan's theorem), and the fit hands them over as
-``farkas_``; they are not trusted either.
+has a solution exactly when a hyperplane separates the classes. Its dual is max_{alpha >= 0} sum alpha - 1/2
+||sum alpha_i y_i x_i||^2, with sum alpha_i y_i = 0 for a free intercept (SVM-4). The certificate brings
+both sides to feasibility: (w, b) divided by its least margin y z, alpha by shrinking the heavier class.
+Where nothing separates, weights lambda >= 0 with sum lambda_i y_i (x_i, 1) = 0 prove it (Gordan's theorem),
+and the fit hands them over as ``farkas_``; they are not trusted either.
 
 This module uses no solver.
 """
@@ -57,10 +57,16 @@ def hard_margin_claims(
     proof = _farkas_claim(design, y, used, farkas, fit_intercept)
     distance = least / norm if norm > 0 else 0.0
     words = "margin" if least > 0 else "least signed distance"
-    statement = f"y(<x, w> + b) >= 1 for every row, to within {max(1.0 - least, 0.0):.1e}; the {words} is {distance:.6g}"
+    short = max(1.0 - least, 0.0)
+    statement = (
+        f"y(<x, w> + b) >= 1 for every row, to within {short:.1e}; the {words} is {distance:.6g}"
+    )
     impossible = proof is not None and proof.status is Status.HOLDS
     if impossible:
-        statement = "no hyperplane separates the two classes, so there is no hard margin; this model is the one of C = 1"
+        statement = (
+            "no hyperplane separates the two classes, so there is no hard margin; this model is the one of "
+            "C = 1"
+        )
     found = [
         Claim.check("hard margin", statement, Kind.EXACT, 1.0 - least, tol, "SVM-2", floor=rounding)
     ]
@@ -111,8 +117,12 @@ def _gap_claims(
     on = int((alpha > 1e-9 * max(float(alpha.max(initial=0.0)), 1e-300)).sum())
     touch = f"{on} rows hold the margin; their dual variables times their slacks sum to {slack:.1e}"
     return [
-        Claim.check("duality gap", statement, Kind.OPTIMAL, max(gap, 0.0), tol * primal, "SVM-4", floor=floor),
-        Claim.check("complementary slackness", touch, Kind.EXACT, slack, tol * primal, "SVM-9", floor=floor),
+        Claim.check(
+            "duality gap", statement, Kind.OPTIMAL, max(gap, 0.0), tol * primal, "SVM-4", floor=floor
+        ),
+        Claim.check(
+            "complementary slackness", touch, Kind.EXACT, slack, tol * primal, "SVM-9", floor=floor
+        ),
     ]  # fmt: skip
 
 

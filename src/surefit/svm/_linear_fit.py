@@ -24,7 +24,7 @@ from ._linear import intercept_of, rows_of, seed_of
 __all__ = ["Solved", "fit_binary", "fit_box", "fit_classes"]
 
 Array = NDArray[np.float64]
-# Where Crammer and Singer's machine goes when tol is looser: once the face is found, the last digits are cheap.
+# Where Crammer and Singer's machine goes when tol is looser: once the face is found, digits are cheap.
 _SMALL, _EXACT, _CLOSE = 100_000, 1e-14, 1e-6
 _CELLS = 1e8  # entries of a matrix in which a separating hyperplane is looked for first
 

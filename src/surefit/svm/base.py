@@ -249,14 +249,21 @@ class KernelMachine(Certified):
                 "and need to be preprocessed."
             )
 
-    def _warn_early(self) -> None:
+    def _finish(self, X: Any, y: Any, sample_weight: Any, stop: str) -> Any:
+        """Seal the fit; one that max_iter cut short warns, with its failed claims where these say so."""
+        self._seal(X, y, sample_weight, stop)
+        certificate = getattr(self, "certificate_", None)
+        if self.fit_status_ == 1 and (certificate is None or certificate.ok):
+            warnings.warn(self._remedy(), ConvergenceWarning, stacklevel=4)
+        return self
+
+    def _remedy(self) -> str:
         if self.fit_status_ == 1:
-            warnings.warn(
+            return (
                 f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
-                "StandardScaler or MinMaxScaler.",
-                ConvergenceWarning,
-                stacklevel=4,
+                "StandardScaler or MinMaxScaler."
             )
+        return super()._remedy()
 
     fit_status_: int
 

@@ -182,7 +182,6 @@ class SVC(ClassifierMixin, KernelMachine):
         pairs = pairs_of(codes, len(self.classes_), self._bounds(codes, sample_weight))
         found = self._solve(X, pairs)
         self._layout(X, codes, pairs, found)
-        self._warn_early()
         if self.probability is True:
             seeds = random.randint(np.iinfo(np.int32).max, size=len(pairs))
             self._platt_ = self._cross_validated(X, pairs, seeds)
@@ -190,7 +189,7 @@ class SVC(ClassifierMixin, KernelMachine):
             self._platt_ = np.empty((0, 2))
         stops = [machine.stop for machine in found]
         stop = max(stops, key=list(Stop).index)
-        return self._seal(X, y, sample_weight, stop.value)
+        return self._finish(X, y, sample_weight, stop.value)
 
     # ------------------------------------------------------------------ the fit
 
@@ -453,6 +452,6 @@ class SVC(ClassifierMixin, KernelMachine):
         return [support, *known, *several(pair_claims(self, X, codes, pairs, undecided, full=full))]
 
     def _remedy(self) -> str:
-        if np.isinf(self.C):
+        if np.isinf(self.C) and hasattr(self, "farkas_"):
             return "The hard margin (C=inf) needs classes that a hyperplane separates: give a finite C."
         return super()._remedy()

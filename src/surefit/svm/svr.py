@@ -143,8 +143,7 @@ class SVR(RegressorMixin, KernelMachine):
         used = np.flatnonzero(beta)
         self.n_support_ = np.array([len(used)], dtype=np.int32)
         self._keep(X, rows[used], beta[used][None, :])
-        self._warn_early()
-        return self._seal(X, y, sample_weight, found.stop.value)
+        return self._finish(X, y, sample_weight, found.stop.value)
 
     def _rows(self, y: Array, sample_weight: Array | None) -> tuple[Index, Array]:
         """The rows with a weight, and their C_i."""

@@ -26,10 +26,11 @@ from ...linear_model import (
     RidgeClassifier,
 )
 from ...neighbors import KNeighborsClassifier, KNeighborsRegressor
-from ...svm import SVC
+from ...svm import SVC, LinearSVC
 from .elastic_net import ElasticNetFamily
 from .family import Family
 from .kernel_ridge import KernelRidgeFamily
+from .linear_svc import LinearSVCFamily
 from .logistic import LogisticFamily
 from .neighbours import NeighboursFamily
 from .pipeline import PipelineFamily
@@ -46,6 +47,7 @@ _FAMILIES: dict[type, type[Family]] = {
     KNeighborsRegressor: NeighboursFamily,
     Lasso: ElasticNetFamily,
     LinearRegression: RidgeFamily,
+    LinearSVC: LinearSVCFamily,
     LogisticRegression: LogisticFamily,
     Ridge: RidgeFamily,
     RidgeClassifier: RidgeClassifierFamily,

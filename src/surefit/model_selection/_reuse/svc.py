@@ -30,6 +30,7 @@ from .rows import take
 __all__ = ["SVCFamily"]
 
 Array = NDArray[np.float64]
+_BLOCK = 256, 2048  # variables of a block: near the solution few are wrong, but all free ones must fit in
 
 
 class SVCFamily(Family):
@@ -37,6 +38,7 @@ class SVCFamily(Family):
 
     name = "one kernel matrix for all C, each from the last"
     varies: ClassVar[frozenset[str]] = frozenset({"C"})
+    fills_machine = False
 
     @classmethod
     def takes(cls, own: dict[str, Any]) -> bool:
@@ -109,7 +111,8 @@ def _solved(
         signs, np.where(signs > 0, zero, -bounds), np.where(signs > 0, bounds, zero),
         np.arange(len(signs)),
     )  # fmt: skip
-    start = None
+    start: Machine | None = None
+    size: int | None = None
     if before is not None:
         C, last = before
         bend = float(last.beta @ last.f)
@@ -117,9 +120,12 @@ def _solved(
         scale = np.clip(float(signs @ last.beta) / bend, 1.0, most) if bend > 0.0 else most
         beta = np.clip(scale * last.beta, task.lo, task.hi)
         start = last._replace(beta=beta, f=scale * last.f)
+        free = np.count_nonzero((last.beta > task.lo / most) & (last.beta < task.hi / most))
+        size = int(np.clip(3 * free, *_BLOCK))
     return solve_machine(
-        source, task, tol=model.tol, max_iter=model.max_iter, shrinking=model.shrinking, start=start
-    )
+        source, task, tol=model.tol, max_iter=model.max_iter, shrinking=model.shrinking,
+        start=start, size=size,
+    )  # fmt: skip
 
 
 class _Machines(FoldModels):
