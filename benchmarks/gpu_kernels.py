@@ -33,7 +33,7 @@ it that the solver read.
 COLUMNS = 20
 SIZES = {"svm": 100_000, "kernel_ridge": 100_000}
 QUICK = {"svm": 3_000, "kernel_ridge": 400}
-PEER_SIZES = {"svm": (5_000, 10_000, 20_000), "kernel_ridge": (10_000, 20_000, 40_000)}
+PEER_SIZES = {"svm": (5_000, 10_000, 20_000), "kernel_ridge": (5_000, 10_000, 20_000)}
 GOAL, ALPHA, C = 50.0, 0.1, 1.0
 REPEATS = 3
 
