@@ -14,6 +14,7 @@ from surefit import CertificateWarning, Status
 from surefit.kernel_ridge import KernelRidge
 from surefit.kernels import Gaussian, Linear, Polynomial, Precomputed
 from surefit.linear_model import Ridge
+from surefit.solvers._symmetric import SymmetricPanels
 from surefit.solvers.kernel_ridge_path import KernelRidgePath
 from surefit.solvers.nystrom import choose_centres
 from surefit.solvers.pivoted_cholesky import pivoted_cholesky
@@ -266,6 +267,20 @@ def test_randomly_pivoted_cholesky_reduces_the_trace():
         K[:, uniform] @ np.linalg.pinv(K[np.ix_(uniform, uniform)], hermitian=True) @ K[uniform]
     )
     assert left.sum() < (K - nystrom).trace()
+
+
+@pytest.mark.parametrize("n", [1, 7, 256, 777])
+@pytest.mark.parametrize("kernel", [Gaussian(0.3), Gaussian(0.3) + Linear()])
+def test_a_triangle_serves_for_the_whole_matrix(n, kernel):
+    X, _ = table(n)
+    V = np.random.default_rng(1).normal(size=(n, 2)).astype(np.float32)
+    expected = kernel(X) @ V.astype(np.float64)
+    found = SymmetricPanels(kernel.on(X, np.float32)) @ V
+    assert found.dtype == np.float64
+    # sums of n products, each right to float32
+    np.testing.assert_allclose(
+        found, expected, atol=1e-6 * np.sqrt(n) * np.abs(kernel(X)).max() * 4
+    )
 
 
 def test_centres_are_distinct_rows_of_positive_weight():

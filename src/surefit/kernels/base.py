@@ -157,6 +157,10 @@ class Bound(ABC):
         """The rows first..last of the Gram matrix of Z."""
         return self.take(slice(first, last), out)
 
+    def lower(self, first: int, last: int) -> Any:
+        """Rows first..last of the Gram matrix of Z, up to column ``last``."""
+        return np.ascontiguousarray(self.rows(first, last)[:, :last])
+
     def gram(self, out: Any = None) -> Any:
         """The whole Gram matrix of Z, exactly symmetric."""
         return mirror(self.rows(0, self.n, out))

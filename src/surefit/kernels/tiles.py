@@ -71,6 +71,23 @@ class TiledBound(Bound):
             _ones(block, indices, self.n)
         return block
 
+    def lower(self, first: int, last: int) -> Any:
+        if is_torch(self.points.X) or sp.issparse(self.points.X):
+            return super().lower(first, last)
+        out = np.empty((last - first, last), dtype=self.dtype)
+
+        def work(begin: int, end: int) -> None:
+            tile = np.empty(64 * _COLUMNS, dtype=self.dtype)
+            for i in range(begin, end, 64):
+                some = slice(i, min(i + 64, end))
+                left = self.points.at(slice(first + some.start, first + some.stop))
+                self._stretch(left, out[some], last, tile)
+
+        over_rows(last - first, work, least=max(1, (1 << 17) // max(1, last)))
+        if self._one:
+            out[np.arange(last - first), np.arange(first, last)] = 1.0
+        return out
+
     def gram(self, out: Any = None) -> Any:
         if is_torch(self.points.X) or sp.issparse(self.points.X):
             return super().gram(out)

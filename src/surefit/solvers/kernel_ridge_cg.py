@@ -32,6 +32,7 @@ from .._namespace import array_namespace, is_torch
 from ..iterate import Iterate
 from ..kernels import Bound
 from ._kernel_algebra import add_diagonal, cho_solve, cholesky, to_double
+from ._symmetric import SymmetricPanels
 from .pivoted_cholesky import pivoted_cholesky
 
 __all__ = ["kernel_ridge_cg", "preconditioner_rank"]
@@ -82,7 +83,9 @@ def kernel_ridge_cg(
     F, _, _ = pivoted_cholesky(coarse, diagonal, root, rank, rng, 1e-7 * mean * coarse.n)
     solve = {float(a): _woodbury(F, float(a)) for a in alphas}
     precondition = [solve[float(a)] for a in alphas]
-    K = coarse.rows(0, coarse.n) if stored else None
+    K: Any = None
+    if stored:
+        K = coarse.rows(0, coarse.n) if is_torch(Y) else SymmetricPanels(coarse)
 
     def product(P: Any) -> Any:
         """(R K R + alpha I) P with the kernel in float32."""
@@ -90,7 +93,8 @@ def kernel_ridge_cg(
         if K is None:
             KV = coarse.dot(V)
         else:
-            KV = K @ V if V.shape[1] > 1 else (K @ V[:, 0])[:, None]  # as a vector it is faster
+            flat = is_torch(V) and V.shape[1] == 1  # as a vector it is faster
+            KV = (K @ V[:, 0])[:, None] if flat else K @ V
         KV = to_double(KV)
         return (KV if root is None else root[:, None] * KV) + P * alphas
 
