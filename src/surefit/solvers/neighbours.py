@@ -166,7 +166,7 @@ class NeighbourIndex:
         if self.sparse:
             return ("sparse",)
         if self.tree is not None:
-            return ("tree", "float64")
+            return ("tree",)
         return ("float32", "float64") if self.p <= _FEATURES else ("float64",)
 
     def _candidates(self, way: str, queries: Array, near: int) -> tuple[Indices, Array]:
@@ -307,22 +307,31 @@ class NeighbourIndex:
 
     def _one_by_one(self, given: Array, query: Array, bound: float, k: int) -> tuple[Any, Any]:
         """All rows within the bound on the k-th squared distance, from their differences."""
+        if self.tree is not None:
+            reach = max(math.sqrt(bound) * (1.0 + 1e-9), math.sqrt(_TREE_FLOOR))
+            rows = np.array(self.tree.query_ball_point(query, reach), dtype=np.int64)
+            squares = self._squares(query[None, :], rows[None, :])[0]
+        else:
+            rows, squares = self._within(query, bound)
+        by_square = np.lexsort((rows, squares))
+        first_squares, first_rows = self._ordered(
+            given[None, :], query[None, :], rows[None, by_square], squares[None, by_square], k
+        )
+        return first_squares[0], first_rows[0]
+
+    def _within(self, query: Array, bound: float) -> tuple[Indices, Array]:
+        """Rows whose squared distance, from their differences, is at most ``bound``."""
         from .._jit.neighbours import within
 
         parts = []
         step = self.n if not self.sparse else max(1, (1 << 22) // max(1, self.p))
         for start in range(0, self.n, step):
             table = self.table if not self.sparse else _dense(self.table[start : start + step])
-            found = np.empty(len(table), dtype=np.int64)
-            near = np.empty(len(table))
+            found, near = np.empty(len(table), dtype=np.int64), np.empty(len(table))
             count = within(query, table, bound, found, near)
             parts.append((found[:count] + start, near[:count]))
         rows, squares = (np.concatenate(part) for part in zip(*parts))
-        by_square = np.lexsort((rows, squares))
-        first_squares, first_rows = self._ordered(
-            given[None, :], query[None, :], rows[None, by_square], squares[None, by_square], k
-        )
-        return first_squares[0], first_rows[0]
+        return rows, squares
 
     def _kept(self, values: Any) -> Any:
         """Which numbers survive the shift; those that become very small may lose bits."""
