@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -151,37 +150,30 @@ class GaussianRows(RowSource):
 class KernelRows(RowSource):
     """Any kernel, by rows; as many as fit into ``cache_mb`` are kept, the least recently used go first.
 
-    ``rows(indices)`` gives the rows of the matrix.
+    The precision is that of X.
     """
 
-    def __init__(
-        self,
-        rows: Callable[[Index], NDArray[Any]],
-        diag: Array,
-        *,
-        cache_mb: float = 200.0,
-        dtype: Any = np.float64,
-        sharper: Callable[[], RowSource] | None = None,
-    ) -> None:
-        self.rows, self.diag = rows, np.ascontiguousarray(diag, dtype=np.float64)
-        self.n, self.exact, self._sharper = len(diag), dtype == np.float64, sharper
-        room = int(cache_mb * 2**20 / (self.n * np.dtype(dtype).itemsize))
+    def __init__(self, kernel: Any, X: Any, *, cache_mb: float = 200.0, double: Any = None) -> None:
+        self.kernel, self.X, self.cache_mb = kernel, X, cache_mb
+        self.double = X if double is None else double  # the same rows in double precision
+        self.bound = kernel.on(X)
+        self.diag = np.ascontiguousarray(kernel.diag(self.double), dtype=np.float64)
+        self.n, self.exact = int(X.shape[0]), X.dtype == np.float64
+        room = int(cache_mb * 2**20 / (self.n * X.dtype.itemsize))
         self.size = min(self.n, max(room, 512))
-        self.store = np.empty((self.size, self.n), dtype=dtype)
+        self.store = np.empty((self.size, self.n), dtype=X.dtype)
         self.slot = np.full(self.n, -1, dtype=np.int64)  # of a row, where it is kept
         self.owner = np.full(self.size, -1, dtype=np.int64)
         self.used = np.zeros(self.size, dtype=np.int64)
         self.clock = 0
 
     def sharper(self) -> RowSource:
-        return self if self._sharper is None else self._sharper()
+        return self if self.exact else KernelRows(self.kernel, self.double, cache_mb=self.cache_mb)
 
     def among(self, rows: Index) -> RowSource:
-        def part(some: Index) -> NDArray[Any]:
-            return self.rows(rows[some])[:, rows]
-
-        room = self.size * self.n * self.store.itemsize / 2**20
-        return KernelRows(part, self.diag[rows], cache_mb=room, dtype=self.store.dtype)
+        return KernelRows(
+            self.kernel, self.X[rows], cache_mb=self.cache_mb, double=self.double[rows]
+        )
 
     def _fetch(self, rows: Index) -> Index:
         """The slots of these rows, which are computed where they are not kept."""
@@ -194,14 +186,13 @@ class KernelRows(RowSource):
             old = self.owner[order]
             self.slot[old[old >= 0]] = -1
             for k in range(0, len(missing), 512):
-                self.store[order[k : k + 512]] = self.rows(missing[k : k + 512])
+                self.store[order[k : k + 512]] = self.bound.take(missing[k : k + 512])
             self.owner[order], self.slot[missing] = missing, order
             self.used[order] = self.clock
         return self.slot[rows]
 
     def block(self, rows: Index) -> NDArray[Any]:
-        slots = [self._fetch(rows[k : k + self.size]) for k in range(0, len(rows), self.size)]
-        return np.concatenate([self.store[np.ix_(s, rows)] for s in slots])
+        return np.asarray(self.kernel.on(self.X[rows]).gram())
 
     def add(self, rows: Index, weights: Array, out: Array, among: Index | None = None) -> None:
         for k in range(0, len(rows), self.size):

@@ -48,8 +48,8 @@ def solve_machine(
 ) -> Machine:
     """The solution of a box problem, from ``start`` where one is at hand.
 
-    The multipliers for some C, times any factor up to the ratio of the two, are a start for a larger one, with
-    ``f`` times the same factor; ``source`` keeps its kernel rows.
+    The multipliers for some C, times any factor up to the ratio of the two, are a start for a larger one,
+    with ``f`` times the same factor; ``source`` keeps its kernel rows.
     """
     hard = not (np.isfinite(task.hi).all() and np.isfinite(task.lo).all())
     limit = max_iter if max_iter >= 0 else (_UNBOUNDED if hard else None)

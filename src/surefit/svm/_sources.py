@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from .._namespace import is_torch
 from ..kernels import Gaussian, Kernel, Linear
@@ -23,7 +22,7 @@ from ._rows import double
 __all__ = ["row_source"]
 
 _SMALL = 2048  # rows up to which the matrix is computed whole, in double precision
-_NARROW = 64  # features up to which Gaussian values are cheaper to compute than to store
+_NARROW = 256  # features up to which Gaussian values are cheaper to compute than to store
 
 
 def row_source(kernel: Kernel | None, X: Any, *, cache_mb: float, tol: float) -> RowSource:
@@ -40,23 +39,11 @@ def row_source(kernel: Kernel | None, X: Any, *, cache_mb: float, tol: float) ->
         return WholeMatrix(kernel.on(double(X)).gram())
     if isinstance(kernel, Gaussian):
         gamma = float(kernel.gamma)
-        if sp.issparse(X) and n * p <= 1 << 26 and p <= 2 * _NARROW:
+        if sp.issparse(X) and n * p <= 1 << 26 and p <= _NARROW:
             X = X.toarray()
         if not sp.issparse(X) and p <= _NARROW:
             rows = GaussianRows(X, gamma)
             return rows if rows.largest < 1e3 else rows.sharper()
-        return _streamed(kernel, X, cache_mb, np.float32)
-    return _streamed(kernel, X, cache_mb, np.float64)
-
-
-def _streamed(kernel: Kernel, X: Any, cache_mb: float, dtype: Any) -> RowSource:
-    bound = kernel.on(X.astype(dtype, copy=False))
-    diag: NDArray[Any] = np.asarray(kernel.diag(double(X)), dtype=np.float64)
-
-    def sharper() -> RowSource:
-        return _streamed(kernel, X, cache_mb, np.float64)
-
-    return KernelRows(
-        bound.take, diag, cache_mb=cache_mb, dtype=dtype,
-        sharper=None if dtype == np.float64 else sharper,
-    )  # fmt: skip
+        single = X.astype(np.float32, copy=False)
+        return KernelRows(kernel, single, cache_mb=cache_mb, double=double(X))
+    return KernelRows(kernel, double(X), cache_mb=cache_mb)
