@@ -357,6 +357,22 @@ def test_a_hard_margin_on_many_rows_with_and_without_one():
     assert several.certificate_["1 vs rest: not separable"].status is Status.HOLDS
 
 
+def test_a_hard_margin_with_many_columns_with_and_without_one():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 2000), density=0.01, rng=rng, format="csr")
+    y = rng.integers(0, 2, 300)
+    for penalize in (True, False):
+        model = LinearSVC(loss="hinge", C=np.inf, penalize_intercept=penalize, tol=1e-6).fit(X, y)
+        assert model.certificate_.ok
+        assert not model.farkas_.any()
+    twice = sp.vstack([X, X[:3]], format="csr")
+    with pytest.warns(surefit.CertificateWarning, match="no hyperplane separates"):
+        model = LinearSVC(loss="hinge", C=np.inf).fit(twice, np.append(y, 1 - y[:3]))
+    assert model.certificate_["not separable"].status is Status.HOLDS
+    assert np.flatnonzero(model.farkas_[0]).tolist()  # among the rows that contradict each other
+    assert set(np.flatnonzero(model.farkas_[0])) <= {0, 1, 2, 300, 301, 302}
+
+
 def test_a_fit_that_was_cut_short_says_so():
     X, y = BINARY
     with pytest.warns(surefit.CertificateWarning, match="Liblinear failed to converge"):

@@ -26,7 +26,8 @@ __all__ = ["Solved", "fit_binary", "fit_box", "fit_classes"]
 Array = NDArray[np.float64]
 # Where Crammer and Singer's machine goes when tol is looser: once the face is found, digits are cheap.
 _SMALL, _EXACT, _CLOSE = 100_000, 1e-14, 1e-6
-_CELLS = 1e8  # entries of a matrix in which a separating hyperplane is looked for first
+_FEW = 500  # columns, or rows, among which a separating hyperplane is looked for by least squares
+_TRIES = 100  # iterations to find out whether a margin is hard
 
 
 class Solved(NamedTuple):
@@ -93,22 +94,17 @@ def _fit_hard(
     model: Any, rows: Any, y: Array, kept: Any, intercept: Intercept, rng: Any, name: str
 ) -> Solved:
     """The hard margin; where there is none, the soft margin of C = 1 and the proof."""
-    scale = float(len(y))  # of the objective
-    if (
-        rows.shape[0] * rows.shape[1] <= _CELLS
-    ):  # beyond that, whether it holds shows in the certificate
-        plain = (
-            rows if sp.issparse(rows) or isinstance(rows, np.ndarray) else as_design(rows).home()
-        )
-        found = separate(plain, y, fit_intercept=bool(model.fit_intercept))
-        if found.margin <= 0.0:
-            problem = classification(y, np.ones(len(y)), squared=False, intercept=intercept)
-            soft = fit_box(model, rows, problem, kept, rng, name)
-            return soft._replace(farkas=_spread(found.farkas, kept))
-        scale = 0.5 / found.margin**2
+    if rows.shape[1] > _FEW:
+        return _fit_hard_wide(model, rows, y, kept, intercept, rng, name)
+    plain = rows if sp.issparse(rows) or isinstance(rows, np.ndarray) else as_design(rows).home()
+    found = separate(plain, y, fit_intercept=bool(model.fit_intercept))
+    if found.margin <= 0.0:
+        problem = classification(y, np.ones(len(y)), squared=False, intercept=intercept)
+        soft = fit_box(model, rows, problem, kept, rng, name)
+        return soft._replace(farkas=_spread(found.farkas, kept))
     problem = classification(y, np.full(len(y), np.inf), squared=False, intercept=intercept)
     fit = linear_svm(
-        rows, problem, tol=float(model.tol), null=scale,
+        rows, problem, tol=float(model.tol), null=0.5 / found.margin**2,
         max_iter=int(model.max_iter), seed=seed_of(rng), verbose=int(model.verbose), name=name,
     )  # fmt: skip
     point: Point = fit.x
@@ -116,6 +112,41 @@ def _fit_hard(
         point.w[None], np.array([point.b]), _spread(point.beta, kept), fit.n_iter, fit.stop.value,
         np.zeros((1, len(kept))),
     )  # fmt: skip
+
+
+def _fit_hard_wide(
+    model: Any, rows: Any, y: Array, kept: Any, intercept: Intercept, rng: Any, name: str
+) -> Solved:
+    """Many columns: soft margins of a growing C. One whose alpha stay below C is the hard margin.
+
+    Where some reach every C, they are where the classes overlap: few enough, they are searched for the proof.
+    """
+    scale = float(np.mean(as_design(rows).row_squares())) or 1.0
+    for C in (1e3 / scale, 1e6 / scale):
+        problem = classification(y, np.full(len(y), C), squared=False, intercept=intercept)
+        fit = linear_svm(
+            rows, problem, tol=1e-6, null=problem.null(), max_iter=min(int(model.max_iter), _TRIES),
+            seed=seed_of(rng), verbose=int(model.verbose), name=name,
+        )  # fmt: skip
+        held = y * fit.x.beta >= C * (1.0 - 1e-9)
+        if held.any():
+            continue
+        fit = linear_svm(  # the same problem, as exact as its own objective asks for
+            rows, problem, tol=float(model.tol), null=abs(fit.value), max_iter=int(model.max_iter),
+            start=fit.x, seed=seed_of(rng), verbose=int(model.verbose), name=name,
+        )  # fmt: skip
+        beta, nothing = _spread(fit.x.beta, kept), np.zeros((1, len(kept)))
+        return Solved(fit.x.w[None], np.array([fit.x.b]), beta, fit.n_iter, fit.stop.value, nothing)
+    inside = np.flatnonzero(held)
+    weights = np.where(held, 1.0 / len(inside), 0.0)
+    if len(inside) <= _FEW:
+        some = rows_of(rows, held)
+        plain = (
+            some if sp.issparse(some) or isinstance(some, np.ndarray) else as_design(some).home()
+        )
+        weights[inside] = separate(plain, y[inside], fit_intercept=bool(model.fit_intercept)).farkas
+    problem = classification(y, np.ones(len(y)), squared=False, intercept=intercept)
+    return fit_box(model, rows, problem, kept, rng, name)._replace(farkas=_spread(weights, kept))
 
 
 def _fit_l1(
@@ -160,9 +191,22 @@ def _with_constant(X: Any, value: float) -> Any:
 def fit_classes(
     model: Any, X: Any, codes: NDArray[np.int64], c: Array, classes: int, rng: np.random.RandomState
 ) -> Solved:
-    """Crammer and Singer's loss, all classes together."""
+    """Crammer and Singer's loss, all classes together.
+
+    Two classes have mirrored hyperplanes, w_1 = -w_0 = w/2, and the loss is the hinge of w: its problem is that
+    of the hinge with twice the weights.
+    """
     kept = c > 0
     scaling = float(model.intercept_scaling) if model.fit_intercept else 0.0
+    if classes == 2:
+        signs = np.where(codes[kept] == 1, 1.0, -1.0)
+        problem = classification(signs, 2.0 * c[kept], squared=False, intercept=Intercept(scaling))
+        half = fit_box(model, rows_of(X, kept), problem, kept, rng, type(model).__name__)
+        return half._replace(
+            coef=np.vstack([-0.5 * half.coef, 0.5 * half.coef]),
+            intercept=np.concatenate([-0.5 * half.intercept, 0.5 * half.intercept]),
+            beta=np.vstack([-0.5 * half.beta, 0.5 * half.beta]),
+        )
     steps = crammer_singer(
         rows_of(X, kept), codes[kept], c[kept], classes, scaling=scaling, seed=seed_of(rng)
     )
