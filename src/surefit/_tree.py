@@ -29,7 +29,7 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
-    "BayesClassifier": "surefit.bayes:BayesClassifier",
+    "ConstantPredictor": "surefit.multiclass:ConstantPredictor",
     "ElasticNet": "surefit.linear_model:ElasticNet",
     "ElasticNetCV": "surefit.linear_model:ElasticNetCV",
     "Gaussian": "surefit.kernels:Gaussian",
@@ -52,6 +52,7 @@ CLASSES = {
     "MultiTaskElasticNetCV": "surefit.linear_model:MultiTaskElasticNetCV",
     "MultiTaskLasso": "surefit.linear_model:MultiTaskLasso",
     "MultiTaskLassoCV": "surefit.linear_model:MultiTaskLassoCV",
+    "NearestNeighbors": "surefit.neighbors:NearestNeighbors",
     "OneVsOneClassifier": "surefit.multiclass:OneVsOneClassifier",
     "OneVsRestClassifier": "surefit.multiclass:OneVsRestClassifier",
     "Pairwise": "surefit.kernels:Pairwise",

@@ -29,8 +29,11 @@ from surefit.linear_model import (
     Ridge,
     RidgeClassifier,
 )
+from surefit.kernel_ridge import KernelRidge
 from surefit.model_selection import GridSearchCV
 from surefit.model_selection._reuse import Scored, fold_plan
+from surefit.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from surefit.svm import SVC, LinearSVC
 
 # Both ways solve to a relative gap of 1e-12 or to rounding, so predictions agree to about its root; labels agree
 # on these rows, none of which lies that near to a boundary.
@@ -45,6 +48,10 @@ REGRESSORS: list[tuple[str, Any, dict[str, list[Any]]]] = [
     ("elastic net", ElasticNet(tol=1e-12), {"alpha": [0.4, 0.01, 0.1], "l1_ratio": [0.2, 0.9]}),
     ("non-negative lasso", Lasso(tol=1e-12, positive=True), {"alpha": [0.01, 0.1, 0.4]}),
     ("pipeline", make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": ALPHAS}),
+    ("kernel ridge", KernelRidge(kernel="rbf"), {"alpha": [0.1, 1.0, 3.0], "gamma": [0.1, None]}),
+    ("kernel ridge, many", KernelRidge(kernel="poly", degree=2), {"alpha": np.logspace(-1, 2, 16).tolist()}),
+    ("mean of neighbours", KNeighborsRegressor(),
+     {"n_neighbors": [1, 2, 5, 9], "weights": ["uniform", "distance"]}),
 ]  # fmt: skip
 CLASSIFIERS: list[tuple[str, Any, dict[str, list[Any]]]] = [
     ("ridge classifier", RidgeClassifier(), {"alpha": ALPHAS}),
@@ -56,6 +63,12 @@ CLASSIFIERS: list[tuple[str, Any, dict[str, list[Any]]]] = [
     ("liblinear", LogisticRegression(tol=1e-12, solver="liblinear"), {"C": CS}),
     ("scaled logistic", make_pipeline(StandardScaler(), LogisticRegression(tol=1e-12)),
      {"logisticregression__C": CS}),
+    ("neighbours", KNeighborsClassifier(),
+     {"n_neighbors": [9, 1, 2, 5], "weights": ["uniform", "distance", lambda d: 1 / (1 + d)]}),
+    ("gaussian svm", SVC(tol=1e-9), {"C": CS, "gamma": ["scale", 0.3]}),
+    ("squared hinge", LinearSVC(tol=1e-12), {"C": CS}),
+    ("hinge", LinearSVC(tol=1e-12, loss="hinge", fit_intercept=False, max_iter=10000), {"C": CS}),
+    ("linear svm", SVC(tol=1e-9, kernel="linear", class_weight="balanced"), {"C": CS}),
 ]  # fmt: skip
 
 
@@ -151,14 +164,14 @@ def _regresses(estimator: Any) -> bool:
     return is_regressor(estimator)
 
 
-@named(CLASSIFIERS[:4])
+@named(CLASSIFIERS[:4] + CLASSIFIERS[8:])
 def test_three_classes(estimator: Any, grid: Any) -> None:
     X, y = classes(count=3)
     covered(estimator, grid, X, y)
     assert_same(*both(estimator, grid, X, y))
 
 
-@named(REGRESSORS[:5] + CLASSIFIERS[:4])
+@named(REGRESSORS[:5] + REGRESSORS[7:9] + CLASSIFIERS[:4] + CLASSIFIERS[9:])
 def test_sample_weights(estimator: Any, grid: Any) -> None:
     X, y = regression() if _regresses(estimator) else classes()
     weights = np.random.default_rng(1).integers(0, 4, len(y)).astype(float)
@@ -185,7 +198,8 @@ SPLITS = {
 
 
 @pytest.mark.parametrize("cv", SPLITS.values(), ids=SPLITS)
-@named([REGRESSORS[1], REGRESSORS[3], CLASSIFIERS[0], CLASSIFIERS[2]])
+@named([REGRESSORS[1], REGRESSORS[3], REGRESSORS[7], REGRESSORS[9],
+        CLASSIFIERS[0], CLASSIFIERS[2], CLASSIFIERS[9]])  # fmt: skip
 def test_other_splits(estimator: Any, grid: Any, cv: Any) -> None:
     X, y = regression(120) if _regresses(estimator) else classes(120)
     assert_same(*both(estimator, grid, X, y, cv=cv))
@@ -204,7 +218,7 @@ REGRESSION_METRICS = [
 ]  # fmt: skip
 
 
-@named([REGRESSORS[0], REGRESSORS[3], REGRESSORS[6]])
+@named([REGRESSORS[0], REGRESSORS[3], REGRESSORS[6], REGRESSORS[7], REGRESSORS[9]])
 @pytest.mark.parametrize(
     "scoring",
     [*REGRESSION_METRICS, REGRESSION_METRICS, ["r2", "neg_mean_squared_error"],
@@ -375,7 +389,7 @@ def test_frames_keep_the_names_of_their_columns() -> None:
     assert_same(*both(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": ALPHAS}, frame, y))
 
 
-@named([REGRESSORS[0], REGRESSORS[3], CLASSIFIERS[0], CLASSIFIERS[2], CLASSIFIERS[7]])
+@named([REGRESSORS[0], REGRESSORS[3], CLASSIFIERS[0], CLASSIFIERS[2], CLASSIFIERS[7], CLASSIFIERS[10]])
 def test_models_are_real_ones(estimator: Any, grid: Any) -> None:
     X, y = regression() if _regresses(estimator) else classes()
     plan = covered(estimator, grid, X, y)

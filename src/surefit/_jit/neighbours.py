@@ -1,7 +1,7 @@
 """Kernels of the exact neighbour search; the method and its proof are in :mod:`surefit.solvers.neighbours`.
 
-A closed file: every jitted function it calls lives here. The error-free transformations (Knuth's sum, Dekker's
-product) must not be compiled with fast mathematics.
+A closed file: every jitted function it calls lives here. The error-free transformations (Knuth's sum,
+Dekker's product) must not be compiled with fast mathematics.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import logger
+from joblib._parallel_backends import LokyBackend, SequentialBackend, ThreadingBackend
+from joblib.parallel import get_active_backend
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics._scorer import _MultimetricScorer
@@ -25,6 +27,8 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from ._losses import NOTHING, BoundedLoss
 from ._progress import Progress, ProgressParallel
 from ._reuse import FoldPlan, Scored, fold_plan
+
+_HERE = (LokyBackend, SequentialBackend, ThreadingBackend)  # backends whose workers share these cores
 
 __all__ = ["Job", "collect_evidence", "evaluate", "report_failures"]
 
@@ -71,7 +75,9 @@ def evaluate(
     total = len(candidates) * len(splits)
     options: dict[str, Any] = {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
     if plan is not None:
-        options["prefer"] = getattr(plan, "prefer", None)
+        options["prefer"] = "threads"
+        if plan.fills_machine and isinstance(get_active_backend()[0], _HERE):
+            options["n_jobs"] = 1  # the folds one by one, each with all cores
     weight = len(candidates) if plan is not None else 1
     with Progress(name, total, job.verbose) as progress:
         parallel = ProgressParallel(progress, weight=weight, **options)

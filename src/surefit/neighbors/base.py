@@ -1,28 +1,30 @@
 """What the neighbour estimators share: the rows they keep, the search, and its claims.
 
 Euclidean neighbours (also "minkowski" with p=2, "l2", "sqeuclidean") of dense and sparse rows come from
-:class:`surefit.solvers.neighbours.NeighbourIndex`: the sets are exact for the floats given, ties broken by the
-number of the row. ``algorithm`` then only says where candidates are looked for. Other metrics, precomputed
-distances and callables are scikit-learn's own search, exact to the rounding of the metric.
+:class:`surefit.solvers.neighbours.NeighbourIndex`: the sets are exact for the floats given, ties broken
+by the number of the row. ``algorithm`` then only says where candidates are looked for. Other metrics,
+precomputed distances and callables are scikit-learn's own search, exact to the rounding of the metric.
 """
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import DistanceMetric
-from sklearn.neighbors import VALID_METRICS, BallTree, KDTree
+from sklearn.neighbors import VALID_METRICS, VALID_METRICS_SPARSE, BallTree, KDTree
 from sklearn.neighbors import NearestNeighbors as OtherMetrics
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..base import Certified
-from ..certificate import Certificate, Claim
+from ..certificate import Certificate, Claim, Kind
 from ..fingerprint import fingerprint
 from ..solvers.neighbours import NeighbourIndex
 from ._claims import neighbours_claim, rows_claim
@@ -124,16 +126,15 @@ class Neighbours(Certified):
     def _checks(self) -> dict[str, Any]:
         """How X is validated: whole numbers stay, since other metrics may ask for them."""
         missing = isinstance(self.metric, str) and self.metric == "nan_euclidean"
-        formats = ["csr", "csc", "coo", "lil"] if self.metric == "precomputed" else "csr"
         finite = "allow-nan" if missing else True
         return {
-            "accept_sparse": formats, "dtype": "numeric", "order": "C", "ensure_all_finite": finite
+            "accept_sparse": "csr", "dtype": "numeric", "order": "C", "ensure_all_finite": finite
         }  # fmt: skip
 
     def _floats(self, X: Any) -> Any:
-        """Rows for the Euclidean search are float32 or float64; sparse ones in CSR format, sorted."""
+        """Rows for the Euclidean search are float32 or float64; sparse ones have no entry twice."""
         if not isinstance(self.metric, str) or self.metric not in (*_EUCLIDEAN, "minkowski"):
-            return X
+            return _narrow(X)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
         if sp.issparse(X) and not X.has_canonical_format:
@@ -173,13 +174,17 @@ class Neighbours(Certified):
                 f"Expected n_neighbors {relation} n_samples_fit, but n_neighbors = {k}, "
                 f"n_samples_fit = {self.n_samples_fit_}, n_samples = {count}. Lower n_neighbors."
             )
+        distances, indices = self._nearest(queries, k)
+        return (distances, indices) if return_distance else indices
+
+    def _nearest(self, queries: Any, k: int) -> tuple[Array, NDArray[np.int64]]:
+        """Distances and row numbers for queries that were checked; None for the training rows."""
         if not self._euclidean:
             distances, indices = self._fitted_other().kneighbors(queries, k)
-        elif queries is None:
-            distances, indices = _without_self(*self._search(self.X_fit_, k + 1))
-        else:
-            distances, indices = self._search(queries, k)
-        return (distances, indices) if return_distance else indices
+            return distances, indices
+        if queries is None:
+            return _without_self(*self._search(self.X_fit_, k + 1))
+        return self._search(queries, k)
 
     def _search(self, queries: Any, k: int) -> tuple[Array, NDArray[np.int64]]:
         """The exact Euclidean search."""
@@ -200,7 +205,13 @@ class Neighbours(Certified):
             model = OtherMetrics(
                 **{name: value for name, value in settings.items() if name in known}
             ).fit(self.X_fit_)
+            self._other = model if not self._euclidean else None
         return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The rows without what the search made of them, which is made again when it is needed."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: v for name, v in state.items() if name not in ("_index", "_other")}
 
     def _checked_count(self, n_neighbors: Any) -> int:
         if n_neighbors is None:
@@ -218,12 +229,14 @@ class Neighbours(Certified):
             queries = X if sp.issparse(X) else check_array(X, ensure_non_negative=True)
             if queries.shape[1] != self.n_samples_fit_:
                 raise ValueError(
-                    f"X has {queries.shape[1]} columns, but with metric='precomputed' it needs a distance "
-                    f"to each of the {self.n_samples_fit_} training rows."
+                    f"X has {queries.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_samples_fit_} features as input: with metric='precomputed', the distances "
+                    "to all training rows."
                 )
             return queries
         queries = self._floats(validate_data(self, X, reset=False, **self._checks()))
-        if self._euclidean and sp.issparse(queries) and self.algorithm in ("kd_tree", "ball_tree"):
+        trees = self.algorithm in ("kd_tree", "ball_tree") and not sp.issparse(self.X_fit_)
+        if self._euclidean and sp.issparse(queries) and trees:
             raise ValueError(
                 f"{self.algorithm} does not work with sparse matrices. Densify the data, or set "
                 "algorithm='brute'"
@@ -280,24 +293,38 @@ class Neighbours(Certified):
         return Certificate((claim,), fingerprint(self.X_fit_, queries), "", type(self).__name__)
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        n, p = self.X_fit_.shape
-        k = min(self.n_neighbors or 1, n)
-        cost = n * p * (50 if not self._euclidean else 1)
+        return [rows_claim(self.X_fit_, X, self._kept_targets(), y), self._sampled_claim(full)]
+
+    def _sampled_claim(self, full: bool) -> Claim:
+        """The claim about the search, on as many training rows as the time at fit allows, or on all."""
+        name, n = "exact neighbours", self.n_samples_fit_
+        if callable(self.metric) and not full:
+            why = "a metric in Python is slow; surefit.verify or certify='full' decides it"
+            return Claim.undecided(name, why, Kind.EXACT, "CLS-2")
+        cost = n * self.X_fit_.shape[1] * (1 if self._euclidean else 50)
         count = n if full else int(np.clip(_WORK // max(1, cost), 1, 32))
         chosen = np.unique(np.linspace(0, n - 1, min(count, n)).astype(np.int64))
         queries = self.X_fit_[chosen]
-        indices = self.kneighbors(queries, k, return_distance=False)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", EfficiencyWarning)  # the fit said so already
+                _, indices = self._nearest(queries, min(self.n_neighbors or 1, n))
+        except ValueError as error:
+            if self._euclidean:
+                raise
+            why = f"this metric does not take the training rows as queries: {error}"
+            return Claim.undecided(name, why, Kind.EXACT, "CLS-2")
         words = (
             f"all {n} training rows" if len(chosen) == n else f"{len(chosen)} of {n} training rows"
         )
-        claims = [
-            rows_claim(self.X_fit_, X, self._kept_targets(), y),
-            neighbours_claim(
-                self.X_fit_, queries, indices, self.effective_metric_, self.effective_metric_params_,
-                words,
-            ),
-        ]  # fmt: skip
-        return claims
+        return neighbours_claim(
+            self.X_fit_,
+            queries,
+            indices,
+            self.effective_metric_,
+            self.effective_metric_params_,
+            words,
+        )
 
     def _kept_targets(self) -> Any:
         """The targets as they were given, from the stored ones."""
@@ -306,12 +333,19 @@ class Neighbours(Certified):
     def _remedy(self) -> str:
         return "The model no longer holds the rows it was fitted on, or its search is wrong: fit it again."
 
+    def _takes_sparse(self) -> bool:
+        if not isinstance(self.metric, str):
+            return True
+        powers = {1: "manhattan", 2: "euclidean"}  # the Minkowski metrics that have a name there
+        plain = self.metric_params is None and self.metric == "minkowski"
+        return (powers.get(self.p, "") if plain else self.metric) in VALID_METRICS_SPARSE["brute"]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "X_fit_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self._takes_sparse()
         tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
         tags.input_tags.positive_only = tags.input_tags.pairwise
         tags.input_tags.allow_nan = isinstance(self.metric, str) and self.metric == "nan_euclidean"
@@ -321,9 +355,19 @@ class Neighbours(Certified):
 def _without_self(distances: Array, indices: NDArray[np.int64]) -> tuple[Array, Any]:
     """Each training row dropped from its own list.
 
-    Where more than k rows coincide with it, it may not be there; then the first of them goes, as in scikit-learn.
+    Where more than k rows coincide with it, it may not be there; then the first of them goes, as in
+    scikit-learn.
     """
     m, k = indices.shape
     others = indices != np.arange(m)[:, None]
     others[others.all(axis=1), 0] = False
-    return distances[others].reshape(m, k - 1), indices[others].reshape(m, k - 1)
+    kept = np.argsort(~others, axis=1, kind="stable")[:, : k - 1]
+    return np.take_along_axis(distances, kept, axis=1), np.take_along_axis(indices, kept, axis=1)
+
+
+def _narrow(X: Any) -> Any:
+    """Sparse rows with 32-bit indices, where these suffice: scikit-learn's metrics take no others."""
+    if not sp.issparse(X) or X.indices.dtype == np.int32 or max(X.nnz, *X.shape) >= 2**31:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return type(X)(parts, shape=X.shape)

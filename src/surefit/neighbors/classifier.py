@@ -2,23 +2,23 @@ r"""Classification by the vote of the nearest neighbours (CLS-2).
 
     f(x) = argmax_c  sum_{i in N_k(x)} w_i 1[y_i = c],
 
-N_k(x) the k nearest training rows, w_i = 1 or 1 / distance. There is no training beyond keeping the rows, so the
-certificate is about what is kept and how it is searched:
+N_k(x) the k nearest training rows, w_i = 1 or 1 / distance. There is no training beyond keeping the
+rows, so the certificate is about what is kept and how it is searched:
 
 * *training rows kept* (EXACT): the stored rows and labels are those of the data;
-* *exact neighbours* (EXACT): neighbour lists are those of exact arithmetic, ties by row number; at fit for a sample
-  of the training rows as queries, in ``verify`` and ``certify="full"`` for all, and by
+* *exact neighbours* (EXACT): neighbour lists are those of exact arithmetic, ties by row number; at fit
+  for a sample of the training rows as queries, in ``verify`` and ``certify="full"`` for all, and by
   :meth:`KNeighborsClassifier.certify_neighbors` for any others;
-* *leave-one-out error* (STATISTICAL, ``verify`` and ``certify="full"``): its distance from the true error, whatever the
-  distribution (Rogers & Wagner, 1978), for a k that was fixed before the rows were seen and data without ties.
+* *leave-one-out error* (STATISTICAL, in ``verify`` and with ``certify="full"``): its distance from the true
+  error, whatever the distribution, for a k that was fixed before the rows were seen and data without ties.
 
-The rows that a query sees as nearest say less the more features there are: distances concentrate, and the nearest
-row is hardly nearer than the farthest.
+The nearest rows say less the more features there are: distances concentrate, and the nearest row is hardly
+nearer than the farthest.
 
 References
 ----------
-Cover & Hart, "Nearest neighbor pattern classification", IEEE Transactions on Information Theory 13 (1967); Rogers &
-Wagner, Annals of Statistics 6 (1978).
+Cover & Hart, "Nearest neighbor pattern classification", IEEE Transactions on Information Theory 13 (1967);
+Rogers & Wagner, Annals of Statistics 6 (1978).
 """
 
 from __future__ import annotations
@@ -245,10 +245,10 @@ class KNeighborsClassifier(ClassifierMixin, MultiOutputMixin, Neighbours):
             why = "needs the neighbours of every training row; surefit.verify or certify='full' decides it"
         elif k > n - 2 or callable(self.weights):
             why = f"needs {k + 2} rows or more, and weights that are not a callable"
-        elif len(y) != n:
+        elif len(y) != n or self._kept_targets() is None:
             why = "these are not the data of the fit"
         else:
-            distances, indices = self.kneighbors(None, k + 1)
+            distances, indices = self._nearest(None, k + 1)
             if (distances[:, k] <= distances[:, k - 1] * (1.0 + 1e-12)).any():
                 why = "some rows have several neighbours at the same distance, which the theorem excludes"
         if why:

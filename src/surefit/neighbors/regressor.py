@@ -2,8 +2,8 @@ r"""Regression by the mean of the nearest neighbours' targets.
 
     f(x) = sum_{i in N_k(x)} w_i y_i / sum_{i in N_k(x)} w_i,
 
-with N_k(x) the k nearest training rows. The claims are those of the classifier about its rows and its search; see
-:mod:`surefit.neighbors.classifier`.
+with N_k(x) the k nearest training rows. The claims are those of the classifier about its rows and its
+search; see :mod:`surefit.neighbors.classifier`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class NearestNeighbors(Neighbours):
     ----------
     n_neighbors : int, default=5
     radius : float, default=1.0
-        For :meth:`radius_neighbors`, which is scikit-learn's search, in floating point: no claim is made about it.
+        For :meth:`radius_neighbors`, which is scikit-learn's search, in floating point: no claim is made
+        about it.
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
         Where candidates are looked for; in the Euclidean distance it does not change the neighbours.
     leaf_size : int, default=30

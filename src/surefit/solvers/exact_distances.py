@@ -1,7 +1,8 @@
 """Squared distances as whole numbers: the last resort of the neighbour search, exact for any finite floats.
 
-A float is m 2^e with integers m and e. Brought to the smallest e among the numbers at hand, the coordinates of a
-query and of its candidates are integers, and so are the squared distances in units of 2^(2e).
+A float is m 2^e with integers m and e. Brought to the smallest e among the numbers at hand, the
+coordinates of a query and of its candidates are integers, and so are the squared distances in units of
+2^(2e).
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ def squared_distances(query: Any, rows: Any) -> tuple[list[int], int]:
 
     Examples
     --------
-    >>> squared_distances([0.0, 1e-300], [[0.5, 0.0]])[0][0] == 2**2146 + int(1e-300 * 2.0**1000 * 2.0**74) ** 2
-    True
+    >>> squares, exponent = squared_distances([0.5, 2.0], [[0.5, 1.0], [0.0, 2.0]])
+    >>> [square * 4.0**exponent for square in squares]
+    [1.0, 0.25]
     """
     point = [float(x) for x in np.asarray(query, dtype=np.float64)]
     table = [[float(x) for x in row] for row in np.asarray(rows, dtype=np.float64)]

@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
 from ._platt import couple, platt, sigmoid
-from ._sources import take
+from ._rows import kernel_sums, take
 from ._svc_claims import Box, box_claims, undecided_gap
-from .base import kernel_sums
 
-__all__ = ["Pair", "class_probabilities", "pair_claims", "pairs_of", "probabilities", "warn_probability"]
+__all__ = [
+    "Pair",
+    "class_probabilities",
+    "pair_claims",
+    "pairs_of",
+    "probabilities",
+    "warn_probability",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -55,14 +61,14 @@ def pair_claims(
     support = np.asarray(model.support_)
     farkas = np.atleast_2d(getattr(model, "farkas_", np.zeros((len(pairs), 0))))
     cost = sum(len(pair.rows) * np.count_nonzero(w) for pair, w in zip(pairs, W.T))
-    decide = full or model._given or cost <= _CHEAP
+    decide = bool(full or model._given or cost <= _CHEAP)
     found = []
     for k, pair in enumerate(pairs):
         name = f"{model.classes_[pair.first]} vs {model.classes_[pair.second]}"
         place = np.full(X.shape[0], -1)
         place[pair.rows] = np.arange(len(pair.rows))
         used = np.flatnonzero(W[:, k])
-        if len(used) and (place[support[used]] < 0).any() or not len(pair.rows):
+        if (len(used) and (place[support[used]] < 0).any()) or not len(pair.rows):
             words = "a support vector is not a row of these classes"
             claim = Claim.check("support rows", words, Kind.EXACT, 1.0, 0.0, "SVM-3")
             found.append((name, [claim]))
@@ -71,7 +77,11 @@ def pair_claims(
         if not (pair.signs > 0).any() or not (pair.signs < 0).any():
             found.append((name, [_feasible_only(part)]))
             continue
-        if np.isinf(model.C) and farkas.shape[1] == X.shape[0] and farkas[min(k, len(farkas) - 1)].any():
+        if (
+            np.isinf(model.C)
+            and farkas.shape[1] == X.shape[0]
+            and farkas[min(k, len(farkas) - 1)].any()
+        ):
             claims = part.farkas_claims(farkas[min(k, len(farkas) - 1)][pair.rows])
         else:
             claims = box_claims(
@@ -85,7 +95,9 @@ def pair_claims(
 
 def _feasible_only(part: _Part) -> Claim:
     size = float(np.abs(part.box.beta).max(initial=0.0))
-    words = f"only one class has rows with weight: its multipliers are 0 (the largest is {size:.1e})"
+    words = (
+        f"only one class has rows with weight: its multipliers are 0 (the largest is {size:.1e})"
+    )
     return Claim.check("dual feasibility", words, Kind.EXACT, size, 0.0, "SVM-7")
 
 
@@ -151,7 +163,9 @@ class _Part:
             f"feature space, which is 0 to the rounding {floor:.1e} of a squared distance: no hyperplane "
             "separates the classes"
         )
-        separable = "no hard margin exists (see 'not separable'); a finite C allows rows inside the margin"
+        separable = (
+            "no hard margin exists (see 'not separable'); a finite C allows rows inside the margin"
+        )
         return [
             Claim.check("not separable", words, Kind.EXACT, apart, floor, "SVM-2"),
             Claim.check("hard margin", separable, Kind.BOUND, 1.0, 0.0, "SVM-2"),

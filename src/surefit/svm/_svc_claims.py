@@ -2,7 +2,7 @@ r"""Claims about a kernel support vector machine, from the data and the fitted a
 
 A binary machine is a box problem in the signed multipliers beta (SVM-7; SVR has two of them a row):
 
-    P(w, b) = 1/2 ||w||^2 + sum_i hi_i [t_i - f_i]_+  + sum_i (-lo_i) [f_i - t_i]_+,   f_i = <w, phi(x_i)> + b,
+    P(w, b) = 1/2 ||w||^2 + sum_i hi_i [t_i - f_i]_+ + sum_i (-lo_i) [f_i - t_i]_+,  f_i = <w, phi(x_i)> + b,
     D(beta) = t'beta - 1/2 beta'K beta,     sum_i beta_i = 0,     lo_i <= beta_i <= hi_i.
 
 The primal point is the model: w = sum_j dual_coef_j phi(x_j), b = intercept_. The dual point is made from
@@ -38,6 +38,7 @@ __all__ = ["Box", "box_claims", "feasible", "null_value", "several", "undecided_
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+_USELESS = 1e-2  # a rounding floor above this share of the whole shows nothing
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -127,7 +128,7 @@ def box_claims(
     both = np.column_stack(
         [np.bincount(box.row, weights=beta, minlength=n) for beta in (box.beta, repaired)]
     )
-    f = values(both)
+    f = values(np.asarray(both, dtype=np.float64))
     v = box.t - f[box.row, 0]
     claims.append(_slackness(box, box.slack(v), tol, "over all rows"))
     quadratic = float(both[:, 0] @ f[:, 0])
@@ -161,13 +162,16 @@ def _feasibility(box: Box) -> Claim:
 
 def _slackness(box: Box, slack: Array, tol: float, where: str) -> Claim:
     free = int(((box.beta > box.lo) & (box.beta < box.hi)).sum())
-    worst = float(slack.max(initial=0.0))
+    worst, floor = float(slack.max(initial=0.0)), box.rounding()
+    if worst > tol and floor > _USELESS * float(np.abs(box.t).max(initial=0.0)):
+        name = "complementary slackness"
+        return Claim.undecided(name, _too_large(box, floor), Kind.STATIONARY, "SVM-9")
     statement = (
         f"{where}, alpha = 0 lies outside the margin, alpha = C inside, and {free} free vectors agree on one "
         f"offset, to {worst:.2e}"
     )
     return Claim.check(
-        "complementary slackness", statement, Kind.STATIONARY, worst, tol, "SVM-9", floor=box.rounding()
+        "complementary slackness", statement, Kind.STATIONARY, worst, tol, "SVM-9", floor=floor
     )  # fmt: skip
 
 
@@ -178,6 +182,8 @@ def _gap(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> Claim
     at_risk = (over > 0) & (box.hi > 0) | (under > 0) & (box.lo < 0) | (box.beta != 0)
     mass = float(np.maximum(box.hi, -box.lo)[at_risk].sum())
     floor = box.rounding() * max(mass, 1.0) + 16.0 * _EPS * (abs(primal) + abs(dual))
+    if not gap <= tol * null and floor > _USELESS * null:
+        return undecided_gap(_too_large(box, floor))
     relative = max(gap, 0.0) / null if null > 0 else 0.0
     statement = (
         f"the objective, {primal:.6g}, is within {max(gap, 0.0):.2e} of the global minimum "
@@ -188,6 +194,13 @@ def _gap(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> Claim
         return Claim.check("duality gap", statement, Kind.OPTIMAL, math.nan, 0.0, "SVM-7")
     return Claim.check(
         "duality gap", statement, Kind.OPTIMAL, max(gap, 0.0), tol * null, "SVM-7", floor=floor
+    )
+
+
+def _too_large(box: Box, floor: float) -> str:
+    return (
+        f"kernel values as large as {box.size:.1e} leave a rounding of {floor:.1e}, which hides it; scale "
+        "the features (for instance with StandardScaler), or choose a smaller gamma or degree"
     )
 
 
@@ -209,7 +222,8 @@ def _margin(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> li
     width, widest = least / math.sqrt(quadratic), 1.0 / math.sqrt(2.0 * max(dual, 1e-300))
     short = max(0.0, 1.0 - width / widest)
     statement = (
-        f"every row is {width:.6g} or further from the boundary, and no hyperplane does better than {widest:.6g}"
+        f"every row is {width:.6g} or further from the boundary, and no hyperplane does better than "
+        f"{widest:.6g}"
     )
     observed = math.nan if gap < -floor else max(gap, 0.0)
     return [

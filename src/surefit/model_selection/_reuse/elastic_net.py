@@ -26,12 +26,16 @@ class ElasticNetFamily(Family):
 
     name = "paths over alpha"
     varies: ClassVar[frozenset[str]] = frozenset({"alpha"})
+    fills_machine = False
+
+    @classmethod
+    def takes(cls, own: dict[str, Any]) -> bool:
+        return bool(own["alpha"] > 0)
 
     @classmethod
     def serves(cls, template: Any, values: Sequence[dict[str, Any]]) -> bool:
         return (
-            all(v["alpha"] > 0 for v in values)
-            and not template.warm_start
+            not template.warm_start
             and isinstance(template.precompute, bool)
             and template.max_iter is not None
         )

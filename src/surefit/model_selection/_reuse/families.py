@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from ...kernel_ridge import KernelRidge
 from ...linear_model import (
     ElasticNet,
     Lasso,
@@ -24,22 +25,33 @@ from ...linear_model import (
     Ridge,
     RidgeClassifier,
 )
+from ...neighbors import KNeighborsClassifier, KNeighborsRegressor
+from ...svm import SVC, LinearSVC
 from .elastic_net import ElasticNetFamily
 from .family import Family
+from .kernel_ridge import KernelRidgeFamily
+from .linear_svc import LinearSVCFamily
 from .logistic import LogisticFamily
+from .neighbours import NeighboursFamily
 from .pipeline import PipelineFamily
 from .ridge import RidgeClassifierFamily, RidgeFamily
 from .rows import Folds
+from .svc import SVCFamily
 
 __all__ = ["family_of", "groups", "weights_of"]
 
 _FAMILIES: dict[type, type[Family]] = {
     ElasticNet: ElasticNetFamily,
+    KernelRidge: KernelRidgeFamily,
+    KNeighborsClassifier: NeighboursFamily,
+    KNeighborsRegressor: NeighboursFamily,
     Lasso: ElasticNetFamily,
     LinearRegression: RidgeFamily,
+    LinearSVC: LinearSVCFamily,
     LogisticRegression: LogisticFamily,
     Ridge: RidgeFamily,
     RidgeClassifier: RidgeClassifierFamily,
+    SVC: SVCFamily,
 }
 
 
@@ -86,7 +98,7 @@ def groups(
         valid, values = [], []
         for i in numbers:
             own = {name: parts[i][1].get(name, varying[name]) for name in varying}
-            if _in_range(template, own):
+            if _in_range(template, own) and kind.takes(own):
                 valid.append(i)
                 values.append(own)
         if (

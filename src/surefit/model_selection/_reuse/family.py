@@ -29,10 +29,16 @@ class Family(ABC):
 
     name: ClassVar[str]
     varies: ClassVar[frozenset[str]]
+    fills_machine: ClassVar[bool] = True  # whether one fold uses all cores
     least: ClassVar[int] = 2  # candidates from which a group is worth it
 
     def __init__(self, template: Any, values: Sequence[dict[str, Any]], folds: Folds) -> None:
         self.template, self.values, self.folds = template, values, folds
+
+    @classmethod
+    def takes(cls, own: dict[str, Any]) -> bool:
+        """Whether a candidate with these parameters may be in a group."""
+        return True
 
     @classmethod
     @abstractmethod

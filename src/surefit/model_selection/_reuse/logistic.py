@@ -2,7 +2,7 @@ r"""Logistic regression over C: the path once on all rows, then each fold from t
 
 The problems of the folds differ from that of all rows in a fifth of the rows or less, so that their
 solutions are a few steps away from its own. With a smooth penalty, two classes and many rows to a column, all C
-are solved at once (:mod:`surefit.solvers.logistic_grid`). Otherwise (an l1 part, several classes, sparse
+are solved at once (:mod:`surefit.solvers.margin_grid`). Otherwise (an l1 part, several classes, sparse
 matrices) each C starts from the last, on a line through the last two.
 
 Every model reaches the duality gap that a fit of its own claims, ``tol`` times the objective at w = 0, and goes
@@ -23,19 +23,15 @@ from ...design import as_design
 from ...linear_model._logistic_folds import path_models
 from ...linear_model.logistic import warn_of_deprecated
 from ...penalties import NoPenalty
-from ...solvers.logistic_grid import Rows, curvatures, solve_grid, start_path
+from ...solvers.margin_grid import LogisticMargin, Rows
 from .family import Family
+from .margin_grid import MarginGrid, grid_pays
 from .models import LinearModels
 from .rows import take
 
 __all__ = ["LogisticFamily"]
 
 Array = NDArray[np.float64]
-_TIGHT = 1e-8  # how far the models go where tol is looser, as a fit by Newton's method does
-_NEAR = 1e-5  # how near to their solution the starts on all rows are: nearer than the folds are to each other
-_COLUMNS = 300  # most columns for a Hessian of each C,
-_ROWS_A_COLUMN = 5  # and fewest rows to each,
-_ENTRIES = 1 << 27  # and most entries, which are copied once a fold: 1 GiB
 
 
 class LogisticFamily(Family):
@@ -45,10 +41,13 @@ class LogisticFamily(Family):
     varies: ClassVar[frozenset[str]] = frozenset({"C"})
 
     @classmethod
+    def takes(cls, own: dict[str, Any]) -> bool:
+        return math.isfinite(own["C"])
+
+    @classmethod
     def serves(cls, template: Any, values: Sequence[dict[str, Any]]) -> bool:
         return (
-            all(math.isfinite(v["C"]) for v in values)
-            and not isinstance(template._penalty(), NoPenalty)
+            not isinstance(template._penalty(), NoPenalty)
             and not template.warm_start
             and not hasattr(template, "_skl_callbacks")
         )
@@ -69,15 +68,11 @@ class LogisticFamily(Family):
             self._solve_all_rows()
 
     def _at_once(self) -> bool:
-        fewest = min(len(train) for train, _ in self.folds.splits)
-        n, p = self.X.shape
         return (
-            isinstance(self.X, np.ndarray)
+            grid_pays(self.X, self.folds)
             and len(self.template.classes_) == 2
             and not self.template._has_l1()
             and self.template._intercept_scaling() is None
-            and p <= min(_COLUMNS, fewest // _ROWS_A_COLUMN)
-            and n * p <= _ENTRIES
         )
 
     # ------------------------------------------------------------------ all C at once
@@ -87,14 +82,11 @@ class LogisticFamily(Family):
         model, free = self.template, bool(self.template.fit_intercept)
         X, y, s = self._problem(model, slice(None))
         self.mean = as_design(X).mean(s) if free else np.zeros(X.shape[1])
-        rows = Rows.of(X, y, s, self.mean, free)
-        D = rows.A.shape[1]
-        some = rows.sample(max(20 * D, 2000))
-        points = start_path(some, self.Cs)
-        target = _NEAR * self.Cs * rows.null
-        inverse = curvatures(some, points, self.Cs)
-        self.starts = solve_grid(rows, self.Cs, points, inverse, target, np.inf * target).points
-        self.inverse = curvatures(rows.sample(max(40 * D, 8000)), self.starts, self.Cs)
+        self.grid = MarginGrid(self._rows(X, y, s), self.Cs)
+
+    def _rows(self, X: Any, y: Array, s: Array) -> Rows:
+        free = bool(self.template.fit_intercept)
+        return Rows.of(X, y, s, LogisticMargin(), mean=self.mean, constant=float(free), free=free)
 
     def _problem(self, model: Any, rows: Any) -> tuple[Any, Array, Array]:
         """X, labels and weights (without C) of those among some rows that have a weight."""
@@ -109,11 +101,7 @@ class LogisticFamily(Family):
     def _fit_at_once(self, model: Any, train: NDArray[np.intp]) -> LinearModels:
         X, y, s = self._problem(model, train)
         free, p = bool(model.fit_intercept), self.X.shape[1]
-        rows = Rows.of(X, y, s, self.mean, free)
-        null = rows.null * self.Cs
-        most = max(model.tol, 1e-14) * null
-        target = np.minimum(most, _TIGHT * null)
-        found = solve_grid(rows, self.Cs, self.starts, self.inverse, target, most)
+        found = self.grid.on(self._rows(X, y, s), float(model.tol))
         late = np.flatnonzero(~found.solved)
         W = found.points[:, :p]
         b = found.points[:, p] - W @ self.mean if free else np.zeros(len(W))

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
 
 __all__ = ["FoldModels", "LinearModels"]
 
@@ -46,6 +47,16 @@ class FoldModels(ABC):
     @abstractmethod
     def answers(self, X: Any, first: int, last: int) -> Sequence[Any]:
         """Answers of the candidates from ``first`` to before ``last`` for the rows of X."""
+
+    def predictions(self, X: Any) -> Sequence[Any] | None:
+        """Predictions of all candidates, where they are not the answers and do not follow from decisions."""
+        if self.answers_by in ("predict", "decision_function"):
+            return None
+        none = np.empty(0)
+        return [
+            none if j in self.missing else self.model(j, (X,)).predict(X)
+            for j in range(len(self.values))
+        ]
 
     def squared_errors(self, which: str) -> Array | None:
         """Sums of squared errors (m, T) on the test or training rows, where they cost no prediction."""
@@ -91,7 +102,7 @@ class _Answers:
     def of(self, j: int) -> Any:
         if not self.first <= j < self.last:
             count = len(self.models.values)
-            width = max(1, _ANSWERS // max(1, self.rows.shape[0]))
+            width = max(1, _ANSWERS // max(1, _num_samples(self.rows)))
             self.first = j - j % width
             self.last = min(self.first + width, count)
             self.values = self.models.answers(self.rows, self.first, self.last)

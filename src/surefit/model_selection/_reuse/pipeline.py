@@ -28,6 +28,7 @@ class PipelineFamily(Family):
 
     name = "preprocessing once a fold"
     varies: ClassVar[frozenset[str]] = frozenset()
+    fills_machine = False
 
     def __init__(
         self,

@@ -49,9 +49,9 @@ class FoldPlan:
         What is shared, in words.
     covers : frozenset of int
         The candidates it fits, as far as a fold does not turn out otherwise; the caller fits the rest.
+    fills_machine : bool
+        Whether one fold keeps all cores busy, so that folds side by side would only be in each other's way.
     """
-
-    prefer = "threads"  # the work is done in libraries that let go of the interpreter lock
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class FoldPlan:
         candidates: Sequence[dict[str, Any]],
     ) -> None:
         self.groups, self.folds, self.candidates = groups, folds, candidates
+        self.fills_machine = all(family.fills_machine for _, family in groups)
         self.shared = 0.0  # seconds of each fit's share of what all of them share
         self.name = ", ".join(dict.fromkeys(family.name for _, family in groups))
         self.covers = frozenset(i for members, _ in groups for i in members)

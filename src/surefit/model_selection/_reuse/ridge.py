@@ -48,9 +48,12 @@ class RidgeFamily(Family):
     least = 1  # the folds share, too
 
     @classmethod
+    def takes(cls, own: dict[str, Any]) -> bool:
+        return isinstance(own.get("alpha", 0.0), Real) and own.get("alpha", 0.0) < np.inf
+
+    @classmethod
     def serves(cls, template: Any, values: Sequence[dict[str, Any]]) -> bool:
-        numbers = (v.get("alpha", 0.0) for v in values)
-        return not template.positive and all(isinstance(a, Real) for a in numbers)
+        return not template.positive
 
     def prepare(self) -> None:
         self.X, self.Y, self.s = self._validated()

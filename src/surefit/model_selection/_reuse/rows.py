@@ -38,6 +38,7 @@ class Folds:
         self.estimator, self.X, self.y = estimator, X, y
         self.sample_weight = sample_weight
         self.splits: list[Fold] = [(np.asarray(a), np.asarray(b)) for a, b in splits]
+        self.taken = 0  # bytes of matrices over all rows that are kept
         self._kept: dict[tuple[int, str], tuple[Any, Any]] = {}
 
     def __len__(self) -> int:

@@ -107,10 +107,17 @@ class _Predictions:
 
     def __init__(self, models: FoldModels, X: Any) -> None:
         self.models, self.count = models, len(models.values)
-        self.kept = models.asked(X)
+        self.kept, self.X = models.asked(X), X
+        self.given: Any = None
 
     def _each(self, formula: Callable[[Any], Any]) -> Any:
-        return np.array([formula(self.kept.of(j)) for j in range(self.count)])
+        """The formula on what each candidate says; of those that are missing, the first that is there."""
+        if self.given is None:
+            self.given = self.models.predictions(self.X)
+        there = [j for j in range(self.count) if j not in self.models.missing]
+        of = self.kept.of if self.given is None else self.given.__getitem__
+        found = {j: formula(of(j)) for j in there}
+        return np.array([found.get(j, found[there[0]]) for j in range(self.count)])
 
     def squared_errors(self, Y: Array) -> Array:
         def errors(z: Any) -> Array:
@@ -126,7 +133,7 @@ class _Predictions:
 
     def accuracy(self, y: NDArray[Any]) -> Array:
         """The share of rows whose label is right; of decisions, that with the largest."""
-        if self.models.answers_by == "predict":
+        if self.models.answers_by != "decision_function":
             return np.asarray(self._each(lambda label: np.mean(label == y)))
         classes = self.models.template.classes_
         codes = np.searchsorted(classes, y)

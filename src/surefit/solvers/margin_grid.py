@@ -1,6 +1,8 @@
-r"""Logistic regression for many penalties at once, on the rows of one fold after another.
+r"""Smooth margin losses for many penalties at once, on the rows of one fold after another.
 
-    min_{w, b}  C sum_i s_i log(1 + exp(-y_i (x_i'w + b))) + 1/2 ||w||^2     for every C of a grid.
+    min_{w, b}  C sum_i s_i l(y_i (x_i'w + b)) + 1/2 ||w||^2     for every C of a grid,
+
+l(t) = log(1 + exp(-t)) or max(0, 1 - t)^2. A penalised intercept is the coefficient of one more column.
 
 The gradients of all C are two matrix products with X, where one C by itself is bound by reading X. Each C takes
 quasi-Newton steps with a curvature of its own: the Hessian of a sample of the rows at a nearby point (inverted
@@ -20,6 +22,7 @@ machine learning" (2011); Friedman, Hastie & Tibshirani (2010), JSS 33 (paths).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -29,7 +32,16 @@ from scipy.special import entr
 
 from .._threads import over_rows
 
-__all__ = ["GridPoints", "Rows", "curvatures", "solve_grid", "start_path"]
+__all__ = [
+    "GridPoints",
+    "LogisticMargin",
+    "MarginLoss",
+    "Rows",
+    "SquaredHingeMargin",
+    "curvatures",
+    "solve_grid",
+    "start_path",
+]
 
 Array = NDArray[np.float64]
 _BLOCK = 1 << 15  # numbers of A in a block: it and its products stay in the cache
@@ -39,37 +51,101 @@ _SHORT = 1.0 / 64  # the shortest step tried
 _SHRINKS = 0.9  # by which a step must shrink the gradient
 
 
+class MarginLoss(ABC):
+    """A loss of the margin t = y z, with what the grid needs of it."""
+
+    @abstractmethod
+    def value(self, t: Array) -> Array:
+        """l(t)."""
+
+    @abstractmethod
+    def slope(self, t: Array, ys: Array) -> Array:
+        """ys l'(t), for t of shape (n, m) and ys of shape (n, 1); t is overwritten."""
+
+    @abstractmethod
+    def bend(self, t: Array) -> Array:
+        """l''(t)."""
+
+    @abstractmethod
+    def null(self, ys: Array, free: bool) -> float:
+        """The weighted loss at w = 0, at the best intercept where it is free."""
+
+
+class LogisticMargin(MarginLoss):
+    """log(1 + exp(-t))."""
+
+    def value(self, t: Array) -> Array:
+        return np.log1p(np.exp(-np.abs(t))) + np.maximum(-t, 0.0)
+
+    def slope(self, t: Array, ys: Array) -> Array:
+        with np.errstate(over="ignore"):  # exp(t) = inf: a slope of 0
+            np.exp(t, out=t)
+        t += 1.0
+        return np.divide(-ys, t, out=t)
+
+    def bend(self, t: Array) -> Array:
+        e = np.exp(-np.abs(t))
+        return e / (1.0 + e) ** 2
+
+    def null(self, ys: Array, free: bool) -> float:
+        mass = float(np.abs(ys).sum())
+        if not free or mass == 0.0:
+            return mass * float(np.log(2.0))
+        above = 0.5 * (mass + float(ys.sum())) / mass
+        return float(entr(above) + entr(1.0 - above)) * mass
+
+
+class SquaredHingeMargin(MarginLoss):
+    """max(0, 1 - t)^2."""
+
+    def value(self, t: Array) -> Array:
+        return np.maximum(1.0 - t, 0.0) ** 2
+
+    def slope(self, t: Array, ys: Array) -> Array:
+        t -= 1.0
+        np.minimum(t, 0.0, out=t)
+        t *= 2.0 * ys
+        return t
+
+    def bend(self, t: Array) -> Array:
+        return 2.0 * (t < 1.0)
+
+    def null(self, ys: Array, free: bool) -> float:
+        if free:
+            raise NotImplementedError("a free intercept is for another solver")
+        return float(np.abs(ys).sum())
+
+
 class Rows(NamedTuple):
-    """A = (X - mean, 1), labels -1 or +1 times weights, and the labels; C order, float64."""
+    """A = (X - mean, c), labels -1 or +1 times weights, and the labels; C order, float64."""
 
     A: Array
     ys: Array
     y: Array
-    free: bool  # whether the last column of A is that of the intercept
+    loss: MarginLoss
+    free: bool  # whether the last column of A is that of a free intercept
 
     @classmethod
-    def of(cls, X: Any, y: Array, s: Array, mean: Array, free: bool) -> Rows:
-        """Rows of X, centred at ``mean``."""
-        A = np.ones((X.shape[0], X.shape[1] + int(free)))
+    def of(
+        cls, X: Any, y: Array, s: Array, loss: MarginLoss, *, mean: Array | float, constant: float, free: bool
+    ) -> Rows:
+        """Rows of X, centred at ``mean``, and a ``constant`` at their end unless that is 0."""
+        A = np.full((X.shape[0], X.shape[1] + int(constant != 0.0)), constant)
         np.subtract(X, mean, out=A[:, : X.shape[1]])
-        return cls(A, y * s, y, free)
+        return cls(A, y * s, y, loss, free)
 
     @property
     def null(self) -> float:
-        """The loss at w = 0 and the best intercept."""
-        mass = float(np.abs(self.ys).sum())
-        if not self.free:
-            return mass * float(np.log(2.0))
-        above = 0.5 * (mass + float(self.ys.sum()))
-        return float(entr(above / mass) + entr(1.0 - above / mass)) * mass
+        """The loss at w = 0, at the best intercept where it is free."""
+        return self.loss.null(self.ys, self.free)
 
     def sample(self, size: int) -> Rows:
         """Evenly spaced rows with the weight of all."""
         step = max(1, len(self.A) // size)
         part = self.ys[::step]
         scale = float(np.abs(self.ys).sum()) / max(float(np.abs(part).sum()), 1e-300)
-        A = np.ascontiguousarray(self.A[::step])
-        return Rows(A, scale * part, np.ascontiguousarray(self.y[::step]), self.free)
+        A, y = np.ascontiguousarray(self.A[::step]), np.ascontiguousarray(self.y[::step])
+        return self._replace(A=A, ys=scale * part, y=y)
 
 
 class GridPoints(NamedTuple):
@@ -87,16 +163,12 @@ def _slopes(rows: Rows, points: Array) -> Array:
 
     def part(first: int, last: int) -> Array:
         total = np.zeros(points.shape)
-        with np.errstate(over="ignore"):  # exp(t) = inf: a slope of 0
-            for begin in range(first, last, size):
-                block = slice(begin, min(begin + size, last))
-                A = rows.A[block]
-                t = A @ columns
-                t *= rows.y[block, None]
-                np.exp(t, out=t)
-                t += 1.0
-                np.divide(rows.ys[block, None], t, out=t)
-                total -= t.T @ A
+        for begin in range(first, last, size):
+            block = slice(begin, min(begin + size, last))
+            A = rows.A[block]
+            t = A @ columns
+            t *= rows.y[block, None]
+            total += rows.loss.slope(t, rows.ys[block, None]).T @ A
         return total
 
     return np.sum(over_rows(len(rows.A), part, 4 * size), axis=0)
@@ -112,9 +184,8 @@ def curvatures(rows: Rows, points: Array, Cs: Array) -> Array:
 
 
 def _hessian(rows: Rows, point: Array, C: float) -> Array:
-    z = np.abs(rows.A @ point)
-    e = np.exp(-z)
-    root = np.sqrt(C * np.abs(rows.ys) * e) / (1.0 + e)
+    t = rows.y * (rows.A @ point)
+    root = np.sqrt(C * np.abs(rows.ys) * rows.loss.bend(t))
     scaled = root[:, None] * rows.A
     H: Array = scaled.T @ scaled
     penalty = np.ones(len(H))
@@ -164,8 +235,7 @@ def start_path(rows: Rows, Cs: Array, *, enough: float = 1e-4) -> Array:
 def _value(rows: Rows, point: Array, C: float) -> float:
     t = rows.y * (rows.A @ point)
     size = point[:-1] if rows.free else point
-    loss = np.log1p(np.exp(-np.abs(t))) + np.maximum(-t, 0.0)
-    return C * float(np.abs(rows.ys) @ loss) + 0.5 * float(size @ size)
+    return C * float(np.abs(rows.ys) @ rows.loss.value(t)) + 0.5 * float(size @ size)
 
 
 def solve_grid(
