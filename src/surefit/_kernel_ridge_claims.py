@@ -6,23 +6,24 @@ Every vector u gives a lower bound on P over all functions f (KER-7; s_i > 0, an
 
     D(u) = 2 u'y - sum_i u_i^2 / s_i - u'Ku / alpha.
 
-*The whole problem.* u = alpha a makes the difference P - D a sum of squares, sum_i s_i rho_i^2, of the residual
-rho = y - Ka - alpha a / s of the linear system that the fit solves: one product with K shows both. P is strongly
-convex, so the exact coefficients are within sqrt(max s) ||rho|| / alpha, and the exact function within
-||rho|| / sqrt(alpha) in the norm of the kernel's space, which bounds |f(x) - f*(x)| for every x, seen or not.
+*The whole problem.* u = alpha a makes the difference P - D a sum of squares, sum_i s_i rho_i^2, of the
+residual rho = y - Ka - alpha a / s of the linear system that the fit solves: one product with K shows both.
+P is strongly convex, so the exact coefficients are within sqrt(max s) ||rho|| / alpha, and the exact
+function within ||rho|| / sqrt(alpha) in the norm of the kernel's space, which bounds |f(x) - f*(x)| for
+every x, seen or not.
 
 *Centres (Nystrom).* At fit, the normal equations of the centres. In full, one pass over all n^2 kernel values
 with u in the direction of s (y - f) gives the duality gap to the whole problem: how far the approximation is
 from what it approximates.
 
-All of this needs K to be positive semi-definite. Where the kernel's form does not show that (KER-5), the matrix
-is tested in full (KER-3). Everything is computed in float64; no solver is used.
+All of this needs K to be positive semi-definite. Where the kernel's form does not show that (KER-5), the
+matrix is tested in full (KER-3). Everything is computed in float64; no solver is used.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,16 @@ __all__ = ["centre_claims", "exact_claims"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _UNIT = 8.0 * _EPS  # a kernel value, a product and a sum
+
+
+class _Targets(NamedTuple):
+    """Targets, coefficients, Ka and |K||a|, all (n, T), and what storing a does to Ka, (T,)."""
+
+    Y: Any
+    a: Any
+    fitted: Any
+    sizes: Any
+    storing: Any
 
 
 def exact_claims(
@@ -48,10 +59,12 @@ def exact_claims(
     stored: float,
     full: bool,
 ) -> list[Claim]:
-    """Of coefficients a, (n, T), on all rows of X; ``stored`` is the rounding of their dtype."""
+    """Of coefficients a, (n, T), on all rows of X; ``stored`` is the rounding of float32 coefficients."""
     bound = kernel.on(X, np.float64)
     positive = kernel.positive is True
     fitted, sizes = _product(bound, kernel, X, a, positive)
+    storing = stored * _storing(kernel, X, a, sizes, weights, positive)
+    whole = _Targets(Y, a, fitted, sizes, storing)
     tests: list[Claim] = []
     if not positive:
         tests.append(_positive_test(bound, full))
@@ -59,13 +72,13 @@ def exact_claims(
     claims = []
     penalised = [t for t, alpha in enumerate(alphas) if alpha > 0.0]
     if penalised:
-        part = [_columns(v, penalised) for v in (Y, a, fitted, sizes)]
+        parts = _Targets(*(_columns(v, penalised) for v in whole))
         mine = alphas[penalised]
-        claims += _system(*part, mine, weights, tol, stored, known, _largest(kernel, X))
+        claims += _system(parts, mine, weights, tol, stored, known, _largest(kernel, X))
     free = [t for t, alpha in enumerate(alphas) if alpha == 0.0]
     if free:
-        part = [_columns(v, free) for v in (Y, a, fitted, sizes)]
-        claims.append(_least_squares(bound, *part, weights, tol, stored))
+        parts = _Targets(*(_columns(v, free) for v in whole))
+        claims.append(_least_squares(bound, parts, weights, tol, stored))
     return claims + tests
 
 
@@ -87,35 +100,38 @@ def centre_claims(
     bound = kernel.on(centres, np.float64)
     inner = bound.gram()
     right, adjoint, residual = 0.0, 0.0, []
-    lengths, reach = 0.0, abs(_roots(kernel, centres)) @ abs(a)
+    own = _roots(kernel, centres)
+    # of every prediction: what rounding, and what storing a, can do to it
+    reach = _UNIT * (own @ abs(a)) + 2.0 * stored * _norms(own[:, None] * a)
+    lengths = 0.0
     for rows, block in bound.blocks(X):
         r = Y[rows] - block @ a
         s = 1.0 if weights is None else weights[rows][:, None]
         right, adjoint = right + block.T @ (s * Y[rows]), adjoint + block.T @ (s * r)
-        own = _roots(kernel, X[rows])[:, None]
-        lengths = lengths + (s * own * (_UNIT * abs(Y[rows]) + (_UNIT + stored) * own * reach)).sum(
-            0
-        )
+        roots = _roots(kernel, X[rows])[:, None]
+        lengths = lengths + (s * roots * (_UNIT * abs(Y[rows]) + roots * reach)).sum(0)
         residual.append(r)
     rho = adjoint - (inner @ a) * alphas
     start = _norms(right)
-    floor = float((_roots(kernel, centres) ** 2).sum()) ** 0.5 * lengths
-    floor = floor + (_UNIT + stored) * _norms(abs(inner) @ abs(a)) * alphas
+    floor = float((own**2).sum()) ** 0.5 * lengths
+    floor = floor + (_UNIT * _norms(abs(inner) @ abs(a)) + 2.0 * stored * _spread(own, a)) * alphas
     relative, rounding = _worst(_norms(rho), start), _worst(floor, start)
     m = int(centres.shape[0])
-    statement = f"the fit on {m} centres solves its normal equations to {relative:.1e} of their right-hand side"
+    statement = (
+        f"the {m} centres solve their normal equations to {relative:.1e} of the right-hand side"
+    )
     claims = [
         Claim.check(
             "normal equations", statement, Kind.EXACT, relative, tol, "KER-7", floor=rounding
         )
     ]
     if kernel.positive is not True or not full:
-        why = (
-            "whether the matrix of all rows is positive semi-definite is not known"
-            if kernel.positive is not True
-            else f"the distance of {m} centres from the whole problem takes all {X.shape[0]}^2 kernel values: "
-            "surefit.verify, or certify='full', decides it"
-        )
+        why = "whether the matrix of all rows is positive semi-definite is not known"
+        if kernel.positive is True:
+            why = (
+                f"the distance of {m} centres from the whole problem takes {X.shape[0]}^2 kernel values: "
+                "surefit.verify, or certify='full', decides it"
+            )
         return [*claims, Claim.undecided("duality gap", why, Kind.OPTIMAL, "KER-7")]
     return [*claims, _distance(kernel, X, Y, a, inner, residual, alphas, weights, m, max_gap)]
 
@@ -124,10 +140,7 @@ def centre_claims(
 
 
 def _system(
-    Y: Any,
-    a: Any,
-    fitted: Any,
-    sizes: Any,
+    targets: _Targets,
     alphas: Any,
     weights: Any,
     tol: float,
@@ -136,6 +149,7 @@ def _system(
     largest: float,
 ) -> list[Claim]:
     """The residual of (K + alpha S^-1) a = y, and the duality gap that it is."""
+    Y, a, fitted, sizes, storing = targets
     if weights is None:
         root, live = 1.0, 1.0
         c = a
@@ -145,15 +159,13 @@ def _system(
         c = live * a / (root + (1.0 - live))
     errors = Y - fitted
     q = root * errors - c * alphas
-    leak = (
-        (1.0 - live) * a if weights is not None else 0.0 * a
-    )  # a row of weight 0 has no coefficient
+    leak = (1.0 - live) * a  # a row of weight 0 has no coefficient
     size = _norms(root * Y)
     null = float((size**2).sum())
     relative = _worst(_norms(q) + _norms(leak * alphas), size)
-    own = root * (_UNIT * abs(Y) + (_UNIT + stored) * sizes) + (_UNIT + stored) * abs(c) * alphas
-    rounding = _worst(_norms(own), size)
-    shown = max(relative, rounding)
+    rounding = _worst(_UNIT * _norms(root * (abs(Y) + sizes) + abs(c) * alphas), size)
+    storing = storing + stored * _norms(c) * alphas
+    shown, allowance = max(relative, rounding), rounding + _worst(storing, size)
     statement = f"(K + alpha I) a = y to {shown:.1e} of y"
     if positive:
         length = shown * size
@@ -165,7 +177,7 @@ def _system(
             f"k(x, x) <= {largest**2:.3g} within {function:.1e}"
         )
     claims = [
-        Claim.check("residual", statement, Kind.EXACT, relative, tol, "KER-7", floor=rounding)
+        Claim.check("residual", statement, Kind.EXACT, relative, tol, "KER-7", floor=allowance)
     ]
     if not positive:
         why = "whether the kernel matrix is positive semi-definite is not shown: there may be no minimum"
@@ -181,8 +193,9 @@ def _system(
     mass = float((abs(u) * (2.0 * abs(Y) + sizes)).sum() + losses.sum()) + float(
         (c**2 * alphas**2).sum()
     )
-    floor = (_UNIT + stored) * math.log2(2.0 + len(Y)) * mass
-    claims.insert(0, _gap_claim(primal, dual, floor, tol * null, "the global minimum"))
+    floor = _UNIT * math.log2(2.0 + len(Y)) * mass
+    allowed = max(tol * null, float((storing**2).sum()))  # the gap is the square of the residual
+    claims.insert(0, _gap_claim(primal, dual, floor, allowed, "the global minimum"))
     return claims
 
 
@@ -199,10 +212,9 @@ def _gap_claim(primal: float, dual: float, floor: float, bound: float, what: str
     )
 
 
-def _least_squares(
-    bound: Any, Y: Any, a: Any, fitted: Any, sizes: Any, weights: Any, tol: float, stored: float
-) -> Claim:
+def _least_squares(bound: Any, targets: _Targets, weights: Any, tol: float, stored: float) -> Claim:
     """alpha = 0: K S (y - Ka) = 0 says that no coefficients fit the targets better."""
+    Y, _, fitted, sizes, _ = targets
     s = 1.0 if weights is None else weights[:, None]
     both = bound.dot(_beside([s * (Y - fitted), s * Y, s * abs(Y) + s * sizes]))
     count = Y.shape[1]
@@ -280,6 +292,23 @@ def _product(bound: Any, kernel: Kernel, X: Any, a: Any, positive: bool) -> tupl
     return _below([f for f, _ in parts]), _below([g for _, g in parts])
 
 
+def _storing(kernel: Kernel, X: Any, a: Any, sizes: Any, weights: Any, positive: bool) -> Any:
+    """The length of the change of Ka when a is rounded, in units of the rounding; (T,).
+
+    Roundings of different coefficients are as good as independent, so that their effects add up as squares
+    do; twice that is allowed.
+    """
+    s = 1.0 if weights is None else weights
+    if not positive:
+        return _norms(sizes if weights is None else (weights**0.5)[:, None] * sizes)
+    roots = _roots(kernel, X)
+    return 2.0 * float((s * roots**2).sum()) ** 0.5 * _norms(roots[:, None] * a)
+
+
+def _spread(roots: Any, a: Any) -> Any:
+    return float((roots**2).sum()) ** 0.5 * _norms(roots[:, None] * a)
+
+
 def _roots(kernel: Kernel, X: Any) -> Any:
     """sqrt(k(x, x)) of each row, in float64."""
     values = kernel.diag(X)
@@ -301,7 +330,7 @@ def _worst(sizes: Any, start: Any) -> float:
 
 
 def _columns(A: Any, chosen: list[int]) -> Any:
-    return A if len(chosen) == A.shape[1] else A[:, chosen]
+    return A if len(chosen) == A.shape[-1] else A[..., chosen]
 
 
 def _below(parts: list[Any]) -> Any:

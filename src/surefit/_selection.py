@@ -1,7 +1,7 @@
 """What cross-validation adds to a fit: the folds, and the claims about a choice among recorded scores.
 
-Shared by the models that choose their own penalty and by the searches of ``model_selection``; knows nothing of
-how the scores were computed.
+Shared by the models that choose their own penalty and by the searches of ``model_selection``; knows nothing
+of how the scores were computed.
 """
 
 from __future__ import annotations

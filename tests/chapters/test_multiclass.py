@@ -14,13 +14,14 @@ import sklearn.multiclass
 import sklearn.svm
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits, load_iris, make_multilabel_classification
 from sklearn.exceptions import NotFittedError
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import check_estimator
 
 import surefit
 from surefit import Status
-from surefit.linear_model import Perceptron
+from surefit.linear_model import LogisticRegression, Perceptron, SGDClassifier
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 BOTH = [OneVsRestClassifier, OneVsOneClassifier]
@@ -51,7 +52,7 @@ def pair_scores(margins: dict[tuple[int, int], float], **parameters) -> OneVsOne
     X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1, 2, 3])
     model = OneVsOneClassifier(Fixed(), **parameters).fit(X, y)
     for part, pair in zip(model.estimators_, combinations((1, 2, 3), 2)):
-        part.slope_ = margins[pair]
+        part.slope_ = -margins[pair]  # positive for the second of the pair
     return model
 
 
@@ -125,9 +126,12 @@ def test_votes_and_sums_can_disagree():
     """1 beats 2 by 1, 1 beats 3 by 1, 2 beats 3 by 10: the vote says 1, the sum says 2 (ERR-26)."""
     margins = {(1, 2): 1.0, (1, 3): 1.0, (2, 3): 10.0}
     here = [[1.0]]
-    vote = pair_scores(margins)
+    vote = pair_scores(margins, tie_break=False)
     assert_array_equal(vote.decision_function(here), [[2, 1, 0]])
     assert vote.predict(here) == 1
+    broken = pair_scores(margins)  # with scikit-learn's tie-break, which cannot overrule a vote
+    assert_allclose(broken.decision_function(here), [[2 + 2 / 9, 1 + 9 / 30, -11 / 36]])
+    assert broken.predict(here) == 1
     total = pair_scores(margins, scores=True)
     assert_array_equal(total.decision_function(here), [[2, 9, -11]])
     assert total.predict(here) == 2
@@ -135,10 +139,12 @@ def test_votes_and_sums_can_disagree():
 
 @pytest.mark.spec("PER-9")
 def test_ties_go_to_the_first_class_and_a_zero_score_votes_for_neither():
-    circle = pair_scores({(1, 2): 1.0, (1, 3): -50.0, (2, 3): 0.5})  # 1 > 2 > 3 > 1
+    cycle = {(1, 2): 1.0, (1, 3): -50.0, (2, 3): 0.5}  # 1 > 2 > 3 > 1
+    assert pair_scores(cycle).predict([[1.0]]) == 3  # the largest sum of scores breaks the tie
+    circle = pair_scores(cycle, tie_break=False)
     assert_array_equal(circle.decision_function([[1.0]]), [[1, 1, 1]])
     assert circle.predict([[1.0]]) == 1
-    zero = pair_scores({(1, 2): 0.0, (1, 3): 0.0, (2, 3): -1.0})
+    zero = pair_scores({(1, 2): 0.0, (1, 3): 0.0, (2, 3): -1.0}, tie_break=False)
     assert_array_equal(zero.decision_function([[1.0]]), [[0, 0, 1]])
     assert zero.predict([[1.0]]) == 3
 
@@ -146,13 +152,13 @@ def test_ties_go_to_the_first_class_and_a_zero_score_votes_for_neither():
 @pytest.mark.spec("PER-9")
 def test_the_votes_follow_from_the_weights_with_w_lk_equal_to_minus_w_kl():
     X, y = load_iris(return_X_y=True)
-    model = OneVsOneClassifier(Perceptron()).fit(X, y)
+    model = OneVsOneClassifier(Perceptron(), tie_break=False).fit(X, y)
     W = np.zeros((3, 3, 5))
     for part, (k, other) in zip(model.estimators_, combinations(range(3), 2)):
-        W[k, other] = np.append(part.coef_[0], part.intercept_)
-        W[other, k] = -W[k, other]
+        W[other, k] = np.append(part.coef_[0], part.intercept_)
+        W[k, other] = -W[other, k]
         rows = (y == k) | (y == other)
-        alone = Perceptron().fit(X[rows], y[rows] == k)  # positive for the first of the pair
+        alone = Perceptron().fit(X[rows], y[rows] == other)  # positive for the second of the pair
         assert_array_equal(part.coef_, alone.coef_)
     padded = np.column_stack([X, np.ones(len(X))])
     votes = (np.einsum("nd,kld->nkl", padded, W) > 0).sum(axis=2)
@@ -174,15 +180,15 @@ def test_two_classes_give_one_score_positive_for_the_second():
 
 
 @pytest.mark.spec("PER-9")
-def test_the_vote_agrees_with_scikit_learn_where_there_is_no_tie():
+def test_votes_and_ties_are_scikit_learns():
     X, y = load_digits(return_X_y=True)
     inner = sklearn.linear_model.RidgeClassifier()
-    votes = OneVsOneClassifier(inner).fit(X, y).decision_function(X)
-    theirs = sklearn.multiclass.OneVsOneClassifier(inner).fit(X, y).predict(X)
-    top = np.sort(votes, axis=1)
-    clear = top[:, -1] > top[:, -2]
-    assert clear.mean() > 0.9
-    assert_array_equal(votes.argmax(axis=1)[clear], theirs[clear])
+    ours = OneVsOneClassifier(inner).fit(X, y)
+    theirs = sklearn.multiclass.OneVsOneClassifier(inner).fit(X, y)
+    assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-12)
+    assert_array_equal(ours.predict(X), theirs.predict(X))
+    bare = OneVsOneClassifier(inner, tie_break=False).fit(X, y).decision_function(X)
+    assert_array_equal(bare, np.round(theirs.decision_function(X)))
 
 
 # ---------------------------------------------------------------------------- certificates
@@ -286,11 +292,96 @@ def test_sparse_rows_weights_and_processes_change_nothing(reduction):
 @pytest.mark.parametrize("reduction", BOTH)
 def test_errors_name_the_argument(reduction):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="greater than one; got 1 class"):
-        reduction(Perceptron()).fit(X, np.zeros(150))
+    if reduction is OneVsOneClassifier:
+        with pytest.raises(ValueError, match="greater than one; got 1 class"):
+            reduction(Perceptron()).fit(X, np.zeros(150))
     with pytest.raises(ValueError, match="'estimator'"):
         reduction("perceptron").fit(X, y)
     with pytest.raises(ValueError, match="sample_weight was given"):
         reduction(Fixed()).fit(X, y, sample_weight=np.ones(150))
     with pytest.raises(NotFittedError):
         reduction(Perceptron()).predict(X)
+
+
+# ---------------------------------------------------------------------------- several labels, other parts
+
+
+@pytest.mark.spec("PER-8")
+def test_several_labels_a_row_are_as_many_problems(tmp_path):
+    X, Y = make_multilabel_classification(200, 8, n_classes=4, random_state=0)
+    inner = LogisticRegression()
+    ours = OneVsRestClassifier(inner).fit(X, Y)
+    theirs = sklearn.multiclass.OneVsRestClassifier(
+        sklearn.linear_model.LogisticRegression(tol=1e-8)
+    )
+    theirs.fit(X, Y)
+    assert ours.multilabel_
+    assert_array_equal(ours.predict(X), theirs.predict(X))
+    assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-3)
+    assert ours.certificate_.ok
+    assert "3 vs rest: duality gap" in ours.certificate_
+    sparse = OneVsRestClassifier(inner).fit(X, sp.csr_matrix(Y)).predict(X)
+    assert sp.issparse(sparse)
+    assert_array_equal(sparse.toarray(), ours.predict(X))
+    ours.save(tmp_path / "model.surefit")
+    again = surefit.load(tmp_path / "model.surefit")
+    assert_array_equal(again.predict(X), ours.predict(X))
+    assert surefit.verify(again, X, Y).ok
+
+
+@pytest.mark.spec("PER-8")
+def test_a_label_that_every_row_has_is_a_constant(tmp_path):
+    X, Y = make_multilabel_classification(60, 5, n_classes=3, random_state=0)
+    Y[:, 0], Y[:, 1] = 1, 0
+    with pytest.warns(UserWarning, match=r"Label (not )?\d is present in all training examples"):
+        model = OneVsRestClassifier(Perceptron()).fit(X, Y)
+    assert (model.predict(X)[:, :2] == [1, 0]).all()
+    assert model.certificate_["0 vs rest: constant"].status is Status.HOLDS
+    model.save(tmp_path / "model.surefit")
+    assert_array_equal(surefit.load(tmp_path / "model.surefit").predict(X), model.predict(X))
+    Y[3, 0] = 0
+    assert surefit.verify(model, X, Y)["0 vs rest: constant"].status is Status.FAILS
+
+
+@pytest.mark.spec("PER-8", "PER-9")
+@pytest.mark.parametrize("reduction", BOTH)
+def test_partial_fit_visits_each_part(reduction):
+    X, y = load_iris(return_X_y=True)
+    inner = SGDClassifier(random_state=0, shuffle=False)
+    model = reduction(inner)
+    with pytest.raises(ValueError, match="classes must be passed"):
+        model.partial_fit(X, y)
+    model.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
+    theirs = getattr(sklearn.multiclass, reduction.__name__)(
+        sklearn.linear_model.SGDClassifier(random_state=0, shuffle=False)
+    )
+    theirs.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
+    assert_allclose(model.decision_function(X), theirs.decision_function(X), rtol=1e-9)
+    with pytest.raises(ValueError, match="must be subset of"):
+        model.partial_fit(X, y + 1)
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit'"):
+        reduction(LogisticRegression()).partial_fit(X, y)
+
+
+@pytest.mark.spec("PER-8", "PER-9")
+@pytest.mark.parametrize("reduction", BOTH)
+def test_parts_without_margins_are_asked_for_probabilities(reduction):
+    X, y = load_iris(return_X_y=True)
+    theirs = getattr(sklearn.multiclass, reduction.__name__)(GaussianNB()).fit(X, y)
+    ours = reduction(GaussianNB()).fit(X, y)
+    assert_array_equal(ours.predict(X), theirs.predict(X))
+    if reduction is OneVsRestClassifier:
+        assert_allclose(ours.predict_proba(X), theirs.predict_proba(X))
+        assert not hasattr(ours, "decision_function")
+    two = y < 2
+    assert_array_equal(reduction(GaussianNB()).fit(X[two], y[two]).predict(X[two]), y[two])
+
+
+@pytest.mark.spec("PER-9")
+def test_a_precomputed_kernel_is_cut_both_ways():
+    X, y = load_iris(return_X_y=True)
+    kernel = X @ X.T
+    model = OneVsOneClassifier(sklearn.svm.SVC(kernel="precomputed")).fit(kernel, y)
+    plain = OneVsOneClassifier(sklearn.svm.SVC(kernel="linear")).fit(X, y)
+    assert [len(index) for index in model.pairwise_indices_] == [100, 100, 100]
+    assert_allclose(model.decision_function(kernel), plain.decision_function(X), atol=1e-6)

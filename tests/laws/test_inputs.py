@@ -10,6 +10,7 @@ from sklearn.base import clone
 import surefit
 from surefit import linear_model as lm
 from surefit.design import RowBlocks, as_design
+from surefit.svm import LinearSVC, LinearSVR
 
 torch = pytest.importorskip("torch")
 
@@ -49,6 +50,10 @@ REGRESSORS = {
     "SGDRegressor, early stopping": lm.SGDRegressor(
         shuffle=False, eta0=1e-4, early_stopping=True, random_state=0
     ),
+    "LinearSVR": LinearSVR(epsilon=0.1, tol=1e-12),
+    "LinearSVR, squared, free intercept": LinearSVR(
+        loss="squared_epsilon_insensitive", penalize_intercept=False, tol=1e-12
+    ),
 }
 CLASSIFIERS = {
     "LogisticRegression": lm.LogisticRegression(tol=1e-10),
@@ -62,6 +67,11 @@ CLASSIFIERS = {
         "modified_huber", shuffle=False, alpha=1.0, early_stopping=True, random_state=0
     ),
     "Perceptron": lm.Perceptron(shuffle=False),
+    "LinearSVC": LinearSVC(tol=1e-12),
+    "LinearSVC, hinge": LinearSVC(loss="hinge", C=0.1, tol=1e-12),
+    "LinearSVC, hinge, free intercept": LinearSVC(
+        loss="hinge", penalize_intercept=False, class_weight="balanced", tol=1e-12
+    ),
 }
 SPARSE_CLASSIFIERS = {
     "LogisticRegression, l1": lm.LogisticRegression(C=0.3, l1_ratio=1.0, tol=1e-10),

@@ -51,7 +51,9 @@ def test_the_hard_margin_of_or():
     model = hard(*OR)
     np.testing.assert_allclose(model.coef_, [[2.0, 2.0]], rtol=1e-8)
     np.testing.assert_allclose(model.intercept_, [-1.0], rtol=1e-8)
-    assert margin(*OR, model.coef_[0], model.intercept_[0]) == pytest.approx(1 / np.sqrt(8), rel=1e-8)
+    assert margin(*OR, model.coef_[0], model.intercept_[0]) == pytest.approx(
+        1 / np.sqrt(8), rel=1e-8
+    )
     assert 1 / np.linalg.norm(model.coef_) == pytest.approx(0.35355, abs=5e-6)  # M = 1/||w||
     assert "0.353553" in model.certificate_["hard margin"].statement
 
@@ -95,9 +97,7 @@ def test_the_soft_margin_is_that_of_libsvm_and_becomes_hard():
 def test_the_lambda_form_is_the_c_form():
     X, y = overlapping()
     lam = 0.03
-    model = LinearSVC(
-        loss="hinge", C=1 / (lam * len(y)), fit_intercept=False, tol=1e-12
-    ).fit(X, y)
+    model = LinearSVC(loss="hinge", C=1 / (lam * len(y)), fit_intercept=False, tol=1e-12).fit(X, y)
     value = duality_gap(X, y.astype(float), model.coef_[0], 0.0, Hinge(), L2(lam), fit_intercept=False,
                         witness=-model.dual_coef_[0] * lam * len(y))  # fmt: skip
     assert value.gap <= 1e-11 * value.primal  # optimal for lambda/2 ||w||^2 + 1/N sum of hinges
@@ -118,7 +118,8 @@ def test_every_dual_point_is_a_lower_bound_and_the_best_one_is_tight():
     for _ in range(50):
         assert dual(rng.uniform(size=n)) <= best
     a = y * model.dual_coef_[0] * lam * n
-    assert (a >= 0).all() and (a <= 1).all()
+    assert (a >= 0).all()
+    assert (a <= 1).all()
     assert dual(a) == pytest.approx(best, rel=1e-11)
     np.testing.assert_allclose((a * y) @ X / (lam * n), model.coef_[0], rtol=1e-7)
 
@@ -176,7 +177,8 @@ def test_the_primal_subgradient_method_reaches_the_dual_value():
     assert dual <= best <= dual * (1 + 1e-3)  # O(log t / t)
     steps = subgradient_descent(objective, slope, np.zeros(3), lambda t: 1 / (t + 1))
     fit = run(steps, max_iter=3000)
-    assert dual <= fit.value and fit.value <= dual * (1 + 1e-2)
+    assert dual <= fit.value
+    assert fit.value <= dual * (1 + 1e-2)
 
 
 @pytest.mark.spec("DAT-5")

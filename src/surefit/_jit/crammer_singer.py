@@ -5,9 +5,9 @@ w_m = sum_i beta_im x_i, and
 
     min_beta  1/2 sum_m ||w_m||^2 + sum_i sum_m [m != y_i] beta_im.
 
-One step minimises over the variables of one sample, exactly: with A = ||x_i||^2 (+ B^2) and
-g_m = [m != y_i] + <w_m, x_i> - A beta_im the solution is beta_im = min(c_im, (theta - g_m) / A), and sorting the
-K numbers A c_im + g_m finds theta. A closed file.
+One step minimises over the variables of one sample, exactly: with A = ||x_i||^2 (+ B^2) and g_m = [m !=
+y_i] + <w_m, x_i> - A beta_im the solution is beta_im = min(c_im, (theta - g_m) / A), and sorting the K
+numbers A c_im + g_m finds theta. A closed file.
 
 Keerthi, Sundararajan, Chang, Hsieh & Lin, "A sequential dual method for large scale multi-class linear SVMs"
 (2008); Crammer & Singer (2001).
@@ -22,7 +22,8 @@ __all__ = ["sweep_classes_dense", "sweep_classes_sparse"]
 
 _RO = "Array(float64, 1, 'C', readonly=True)"
 _INDEX = "Array(int64, 1, 'C', readonly=True)"
-_TAIL = f"{_RO}, {_INDEX}, {_RO}, float64, float64[:, ::1], float64[::1], float64[:, ::1], int64[::1], float64"
+_STATE = "float64[:, ::1], float64[::1], float64[:, ::1], int64[::1], float64"
+_TAIL = f"{_RO}, {_INDEX}, {_RO}, float64, {_STATE}"
 
 
 @njit("void(float64[::1], int64, float64, float64, float64[::1])", cache=True, nogil=True)
@@ -81,13 +82,11 @@ def _settled(slope, own, beta):
     cache=True,
     nogil=True,
 )
-def sweep_classes_sparse(
-    data, columns, ptr, norm2, y, c, bias, W, v, beta, order, limit, count
-):
+def sweep_classes_sparse(data, columns, ptr, norm2, y, c, bias, W, v, beta, order, limit, count):
     """Visit the first ``count`` samples of ``order``; how many stay, and the largest violation.
 
-    W has one row a feature. A sample whose variables all lie at their bounds, by more than ``limit``, is moved
-    behind those that stay.
+    W has one row a feature. A sample whose variables all lie at their bounds, by more than ``limit``, is
+    moved behind those that stay.
     """
     K = W.shape[1]
     slope, new = np.empty(K), np.empty(K)

@@ -2,14 +2,15 @@
 
 The problem, in the signed dual variables beta (one a row; w = sum_i beta_i x_i, v = bias sum_i beta_i), is
 
-    min_beta  1/2 ||w||^2 + 1/2 v^2 + sum_i [ d_i beta_i^2 / 2 - t_i beta_i + eps |beta_i| ],   low <= beta <= high.
+    min_{low <= beta <= high}  1/2 ||w||^2 + 1/2 v^2 + sum_i [d_i beta_i^2 / 2 - t_i beta_i + eps |beta_i|].
 
 One step minimises over one coordinate, exactly. Rows whose bound holds them, by more than the largest
 violation of the sweep before, are left out (shrinking). Rows are visited in random order, in small groups
 that lie together in memory: the groups come in random order, and so do the rows within one. A closed file:
 every jitted function it calls lives here.
 
-Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM" (2008).
+Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM"
+(2008).
 """
 
 from __future__ import annotations
@@ -198,7 +199,9 @@ _CSR = [
 _ROWS = "Array(int64, 1, 'C', readonly=True)"
 
 
-@njit([f"void({m}, {_ROWS}, {_RO}, float64[::1], int64, int64)" for m in _CSR], cache=True, nogil=True)
+@njit(
+    [f"void({m}, {_ROWS}, {_RO}, float64[::1], int64, int64)" for m in _CSR], cache=True, nogil=True
+)
 def dot_rows(data, columns, ptr, rows, w, out, first, last):
     """out[k] = <x_i, w> for i = rows[k], first <= k < last."""
     for k in range(first, last):
@@ -216,7 +219,9 @@ def dot_rows(data, columns, ptr, rows, w, out, first, last):
         out[k] = (z + z1) + (z2 + z3)
 
 
-@njit([f"void({m}, {_ROWS}, {_RO}, float64[::1], int64, int64)" for m in _CSR], cache=True, nogil=True)
+@njit(
+    [f"void({m}, {_ROWS}, {_RO}, float64[::1], int64, int64)" for m in _CSR], cache=True, nogil=True
+)
 def add_rows(data, columns, ptr, rows, factor, w, first, last):
     """w += sum of factor[k] x_i for i = rows[k], first <= k < last."""
     for k in range(first, last):

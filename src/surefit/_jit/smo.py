@@ -8,9 +8,9 @@ with state (beta, v), v = t - K beta. One step moves beta_i up and beta_j down b
 largest v of those that may go up, j promises the largest decrease of the objective with i (second-order
 selection). Ties go to the last index, as in LIBSVM.
 
-The loops run over stretches of 64, so that the compiler can vectorise them: each stretch leaves its best
-value, and only the best stretch is searched for the index. A closed file: every jitted function it calls
-lives here.
+A largest value is searched in 64 lanes at once, one for each residue of the index, which the compiler can
+vectorise where it cannot a running maximum; only the best lane is searched for the index. A closed file:
+every jitted function it calls lives here.
 
 References
 ----------
@@ -25,9 +25,101 @@ from numba import njit
 __all__ = ["add_rows", "gaussian_block", "gaussian_sum", "solve_block"]
 
 _FAST = {"reassoc", "contract", "nsz", "nnan"}
-_STRETCH = 64
+_LANES = 64
 _TAU = 1e-12  # least curvature of a pair: a kernel that is not positive definite may have less
 _F = "float64[::1]"
+
+
+@njit(f"float64({_F}, {_F}, {_F}, int64, float64)", cache=True, nogil=True, fastmath=_FAST)
+def _end(v, barred, lanes, whole, sign):
+    """The rest that fills no lanes, and the largest of all."""
+    for k in range(whole, v.shape[0]):
+        x = sign * (v[k] + barred[k])
+        if x > lanes[k - whole]:
+            lanes[k - whole] = x
+    most = -np.inf
+    for c in range(_LANES):
+        if lanes[c] > most:
+            most = lanes[c]
+    return most
+
+
+@njit(f"float64({_F}, {_F}, {_F}, int64)", cache=True, nogil=True, fastmath=_FAST)
+def _best(v, barred, lanes, whole):
+    """The largest v + barred; ``lanes`` keeps the largest of each residue of the index."""
+    for c in range(_LANES):
+        lanes[c] = -np.inf
+    for start in range(0, whole, _LANES):
+        some, bars = v[start : start + _LANES], barred[start : start + _LANES]
+        for c in range(_LANES):
+            x, m = some[c] + bars[c], lanes[c]
+            lanes[c] = x if x > m else m
+    return _end(v, barred, lanes, whole, 1.0)
+
+
+@njit(f"float64({_F}, {_F}, {_F}, int64)", cache=True, nogil=True, fastmath=_FAST)
+def _best_negated(v, barred, lanes, whole):
+    """The largest -(v + barred)."""
+    for c in range(_LANES):
+        lanes[c] = -np.inf
+    for start in range(0, whole, _LANES):
+        some, bars = v[start : start + _LANES], barred[start : start + _LANES]
+        for c in range(_LANES):
+            x, m = -some[c] - bars[c], lanes[c]
+            lanes[c] = x if x > m else m
+    return _end(v, barred, lanes, whole, -1.0)
+
+
+@njit(f"int64({_F}, {_F}, {_F}, float64, int64)", cache=True, nogil=True, fastmath=_FAST)
+def _last(x, barred, lanes, most, whole):
+    """The last index that is not barred and has x >= most, found through its lane."""
+    found = 0
+    for c in range(_LANES):
+        if lanes[c] >= most:
+            for k in range(c, x.shape[0], _LANES):
+                if barred[k] == 0.0 and x[k] >= most and k > found:
+                    found = k
+    return found
+
+
+@njit(
+    [
+        f"float64({_F}, Array({real}, 1, 'C', readonly=True), Array(float64, 1, 'C', readonly=True), {_F}, "
+        f"float64, float64, {_F}, {_F}, int64)"
+        for real in ("float32", "float64")
+    ],
+    cache=True,
+    nogil=True,
+    fastmath=_FAST,
+)
+def _gains(v, Ki, diag, not_low, vi, Kii, gain, lanes, whole):
+    """The decrease of twice the objective that each partner of i promises; the largest."""
+    for c in range(_LANES):
+        lanes[c] = 0.0
+    for start in range(0, whole, _LANES):
+        end = start + _LANES
+        some, bars, out = v[start:end], not_low[start:end], gain[start:end]
+        row, squares = Ki[start:end], diag[start:end]
+        for c in range(_LANES):
+            d = vi - some[c] - bars[c]
+            d = d if d > 0.0 else 0.0
+            curvature = Kii + squares[c] - 2.0 * row[c]
+            curvature = curvature if curvature > _TAU else _TAU
+            x, m = d * d / curvature, lanes[c]
+            out[c] = x
+            lanes[c] = x if x > m else m
+    for k in range(whole, v.shape[0]):
+        d = vi - v[k] - not_low[k]
+        d = d if d > 0.0 else 0.0
+        curvature = Kii + diag[k] - 2.0 * Ki[k]
+        gain[k] = d * d / (curvature if curvature > _TAU else _TAU)
+        if gain[k] > lanes[k - whole]:
+            lanes[k - whole] = gain[k]
+    best = 0.0
+    for c in range(_LANES):
+        if lanes[c] > best:
+            best = lanes[c]
+    return best
 
 
 @njit(
@@ -46,61 +138,27 @@ def solve_block(K, diag, v, beta, lo, hi, tol, max_iter, violation):
     ``v`` and ``beta`` are advanced in place; ``violation[0]`` is the violation at the end.
     """
     n = K.shape[0]
-    blocks = (n + _STRETCH - 1) // _STRETCH
+    whole = n - n % _LANES
     not_up = np.empty(n)  # 0 where beta may rise, -inf where it may not
     not_low = np.empty(n)  # 0 where beta may fall, inf where it may not
     for k in range(n):
         not_up[k] = 0.0 if beta[k] < hi[k] else -np.inf
         not_low[k] = 0.0 if beta[k] > lo[k] else np.inf
-    best_up, best_low, gain = np.empty(blocks), np.empty(blocks), np.empty(n)
+    up, low, gain = np.empty(_LANES), np.empty(_LANES), np.empty(n)
     i, j, step, done = 0, 0, 0.0, 0
     while True:
         Ki, Kj = K[i], K[j]
-        for b in range(blocks):
-            start, end = b * _STRETCH, min(n, (b + 1) * _STRETCH)
-            most, least = -np.inf, np.inf
-            for k in range(start, end):
-                x = v[k] - step * (Ki[k] - Kj[k])
-                v[k] = x
-                up, low = x + not_up[k], x + not_low[k]
-                if up > most:
-                    most = up
-                if low < least:
-                    least = low
-            best_up[b], best_low[b] = most, least
-        most, least, where = -np.inf, np.inf, 0
-        for b in range(blocks):
-            if best_up[b] >= most:
-                most, where = best_up[b], b
-            if best_low[b] < least:
-                least = best_low[b]
+        for k in range(n):
+            v[k] -= step * (Ki[k] - Kj[k])
+        most = _best(v, not_up, up, whole)
+        least = -_best_negated(v, not_low, low, whole)
         violation[0] = most - least
         if not most - least > tol or done >= max_iter:
             return done
-        i = where * _STRETCH
-        for k in range(where * _STRETCH, min(n, (where + 1) * _STRETCH)):
-            if v[k] + not_up[k] >= most:
-                i = k
+        i = _last(v, not_up, up, most, whole)
         Ki, vi, Kii = K[i], v[i], diag[i]
-        best, where = 0.0, 0
-        for b in range(blocks):
-            start, end = b * _STRETCH, min(n, (b + 1) * _STRETCH)
-            largest = 0.0
-            for k in range(start, end):
-                d = vi - v[k] - not_low[k]
-                d = d if d > 0.0 else 0.0
-                curvature = Kii + diag[k] - 2.0 * Ki[k]
-                curvature = curvature if curvature > _TAU else _TAU
-                x = d * d / curvature
-                gain[k] = x
-                if x > largest:
-                    largest = x
-            if largest >= best:
-                best, where = largest, b
-        j = where * _STRETCH
-        for k in range(where * _STRETCH, min(n, (where + 1) * _STRETCH)):
-            if gain[k] >= best and not_low[k] == 0.0:
-                j = k
+        best = _gains(v, Ki, diag, not_low, vi, Kii, gain, low, whole)
+        j = _last(gain, not_low, low, best, whole)
         curvature = Kii + diag[j] - 2.0 * Ki[j]
         step = (vi - v[j]) / (curvature if curvature > _TAU else _TAU)
         room_i, room_j = hi[i] - beta[i], beta[j] - lo[j]
@@ -171,11 +229,19 @@ def _exponential(real, exp):
         fastmath=_FAST,
     )
     def total(E, power, scale, weights, out):
+        part = np.zeros_like(scale)  # of 32 rows, in their precision
+        part_of = np.zeros_like(scale[:1])
         for c in range(E.shape[0]):
-            row, w = E[c], weights[c]
+            row = E[c]
+            part_of[0] = weights[c]
+            w = part_of[0]
             exp(row, power)
             for r in range(row.shape[0]):
-                out[r] += w * row[r] * scale[r]
+                part[r] += w * row[r] * scale[r]
+            if c % 32 == 31 or c == E.shape[0] - 1:
+                for r in range(row.shape[0]):
+                    out[r] += part[r]
+                    part[r] = 0.0
 
     @njit(f"void({real}[:, ::1], {word}[::1], {real}[::1])", cache=True, nogil=True, fastmath=_FAST)
     def block(E, power, scale):

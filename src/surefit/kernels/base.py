@@ -63,8 +63,9 @@ class Kernel(BaseEstimator, ABC):
         """A copy in which parameters that depend on the data are numbers; checks all of them."""
         kernel: Kernel = clone(self)
         kernel._check()
-        if getattr(kernel, "gamma", 0.0) is None or isinstance(getattr(kernel, "gamma", 0.0), str):
-            vars(kernel)["gamma"] = resolve_gamma(kernel, vars(kernel)["gamma"], X)
+        gamma = getattr(kernel, "gamma", 0.0)
+        if gamma is None or isinstance(gamma, str):
+            kernel.set_params(gamma=resolve_gamma(kernel, gamma, X))
         return kernel
 
     def on(self, Z: Any, dtype: Any = None) -> Bound:
@@ -176,7 +177,10 @@ class Bound(ABC):
 
     def dot(self, V: Any, X: Any = None) -> Any:
         """k(X, Z) @ V, or the Gram matrix of Z times V, without storing the matrix."""
-        parts = [block @ V for _, block in self.blocks(X)]
+        flat = V[:, 0] if V.ndim == 2 and V.shape[1] == 1 else V  # as a vector it is faster
+        parts = [block @ flat for _, block in self.blocks(X)]
+        if V.ndim == 2 and flat.ndim == 1:
+            parts = [part[:, None] for part in parts]
         if parts and is_torch(parts[0]):
             import torch
 
@@ -197,6 +201,10 @@ class BlockBound(Bound):
             raise ValueError(
                 f"the kernel {self.kernel!r} gave a matrix of shape {tuple(block.shape)} for "
                 f"{X.shape[0]} and {self.n} rows; it must be ({X.shape[0]}, {self.n})."
+            )
+        if not math.isfinite(float(block.sum())):
+            raise ValueError(
+                f"the kernel {self.kernel!r} gave NaN or infinity; it must give finite numbers."
             )
         if out is None:
             return block
@@ -277,8 +285,8 @@ def mirror(K: Any, block: int = 512) -> Any:
 
 def number(kernel: Kernel, name: str, *, least: float | None = None, words: str = "") -> float:
     """A parameter as a float; an error names it, its value and what to do."""
-    value = getattr(kernel, name)
-    sound = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    value: Any = getattr(kernel, name)
+    sound = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)  # type: ignore[unreachable]
     if not sound or (least is not None and float(value) < least):
         wanted = "a finite number" if least is None else f"a number >= {least:g}"
         raise ValueError(

@@ -47,7 +47,7 @@ class _Pair(Kernel):
 
     def on(self, Z: Any, dtype: Any = None) -> Bound:
         kernel = self.resolve(Z)
-        return _PairBound(kernel, Z, dtype)  # type: ignore[attr-defined]
+        return _PairBound(kernel, Z, dtype)
 
     def _combine(self, first: Any, second: Any) -> Any:
         raise NotImplementedError
@@ -103,13 +103,13 @@ class _PairBound(Bound):
         self.left, self.right = kernel.left.on(Z, dtype), kernel.right.on(Z, dtype)
 
     def __call__(self, X: Any, out: Any = None) -> Any:
-        return self.kernel._combine(self.left(X, out), self.right(X))  # type: ignore[attr-defined]
+        return self.kernel._combine(self.left(X, out), self.right(X))
 
     def take(self, indices: Any, out: Any = None) -> Any:
-        return self.kernel._combine(self.left.take(indices, out), self.right.take(indices))  # type: ignore
+        return self.kernel._combine(self.left.take(indices, out), self.right.take(indices))
 
     def gram(self, out: Any = None) -> Any:
-        return self.kernel._combine(self.left.gram(out), self.right.gram())  # type: ignore
+        return self.kernel._combine(self.left.gram(out), self.right.gram())
 
 
 class Scaled(Kernel):

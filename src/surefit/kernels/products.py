@@ -36,7 +36,7 @@ class _Product(Kernel):
 
     def on(self, Z: Any, dtype: Any = None) -> Bound:
         kernel = self.resolve(Z)
-        finish = functools.partial(_apply, kernel._function)  # type: ignore[attr-defined]
+        finish = functools.partial(_apply, kernel._function)
         prepare = functools.partial(_plain, precision(Z, dtype))
         return tiled(kernel, Z, prepare, finish, one=False, dtype=dtype)
 
@@ -46,7 +46,7 @@ class _Product(Kernel):
             squares = np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(X.dtype, copy=False)
         else:
             squares = (X * X).sum(1)
-        return self.resolve(X)._function(squares)  # type: ignore[attr-defined]
+        return self.resolve(X)._function(squares)
 
     def _function(self, products: Any) -> Any:
         """Kernel values from inner products, which it may overwrite."""
@@ -110,7 +110,7 @@ class Polynomial(_Product):
         """Scaled tensor powers of x, the highest first; ``distinct=True`` merges equal monomials."""
         X = dense(_rows(X))
         kernel = self.resolve(X)
-        degree, gamma, coef0 = (float(v) for v in (kernel.degree, kernel.gamma, kernel.coef0))  # type: ignore
+        degree, gamma, coef0 = (float(v) for v in (kernel.degree, kernel.gamma, kernel.coef0))
         if not degree.is_integer() or coef0 < 0.0:
             raise ValueError(
                 f"{self!r} has no feature map: that needs a whole degree and coef0 >= 0."

@@ -66,7 +66,7 @@ class Gaussian(_Radial):
 
     def on(self, Z: Any, dtype: Any = None) -> Bound:
         kernel = self.resolve(Z)
-        prepare = _centred(Z, math.sqrt(kernel.gamma), precision(Z, dtype))  # type: ignore[attr-defined]
+        prepare = _centred(Z, math.sqrt(kernel.gamma), precision(Z, dtype))
         return tiled(kernel, Z, prepare, _gaussian, one=True, dtype=dtype)
 
 
@@ -97,7 +97,7 @@ class Laplace(_Radial):
 
     def on(self, Z: Any, dtype: Any = None) -> Bound:
         kernel = self.resolve(Z)
-        scale = float(kernel.gamma)  # type: ignore[attr-defined]
+        scale = float(kernel.gamma)
         if self.norm == "l1":
             return _CityBound(kernel, Z, scale, dtype)
         prepare = _centred(Z, scale, precision(Z, dtype))
@@ -105,7 +105,8 @@ class Laplace(_Radial):
 
 
 def _centred(Z: Any, scale: float, kind: Any) -> Any:
-    """Turns rows into Points of dtype ``kind``: minus the mean of Z, times ``scale``, with squared lengths."""
+    """Turns rows into Points of dtype ``kind``: minus the mean of Z, times ``scale``."""
+    centre: Any
     if sp.issparse(Z):
         centre = np.asarray(Z.mean(axis=0, dtype=np.float64)).ravel()
     elif is_torch(Z):

@@ -98,6 +98,39 @@ class TiledBound(Bound):
             np.fill_diagonal(K, 1.0)
         return K
 
+    def dot(self, V: Any, X: Any = None) -> Any:
+        if is_torch(self.points.X) or sp.issparse(self.points.X):
+            return super().dot(V, X)
+        left = self.points if X is None else self._prepare(dense(X))
+        weights = V[:, None] if V.ndim == 1 else V
+        kind = np.result_type(self.dtype, V.dtype)
+        out = np.zeros((left.X.shape[0], weights.shape[1]), dtype=kind)
+        height = 64
+
+        def work(first: int, last: int) -> None:
+            tile, space = (np.empty(height * _COLUMNS, dtype=self.dtype) for _ in range(2))
+            for i in range(first, last, height):
+                rows = slice(i, min(i + height, last))
+                some = left.at(rows)
+                for j in range(0, self.n, _COLUMNS):
+                    right = self.points.at(slice(j, min(j + _COLUMNS, self.n)))
+                    values = self._tile(some, right, tile, space)
+                    if self._one and X is None:
+                        same = np.arange(max(i, j), min(rows.stop, j + _COLUMNS, self.n))
+                        values[same - i, same - j] = 1.0
+                    out[rows] += values @ weights[j : j + _COLUMNS]  # while they are in the cache
+
+        over_rows(len(out), work, least=max(1, (1 << 18) // max(1, self.n)))
+        return out[:, 0] if V.ndim == 1 else out
+
+    def _tile(self, left: Points, right: Points, tile: Any, space: Any) -> Any:
+        """k(left, right) for few rows and columns, in ``space``."""
+        shape = (left.X.shape[0], right.X.shape[0])
+        products, values = (b[: shape[0] * shape[1]].reshape(shape) for b in (tile, space))
+        np.matmul(left.X, right.X.T, out=products)
+        self._finish(products, left, right, values, 0)
+        return values
+
     def _fill(self, left: Points, out: Any) -> Any:
         n, right = left.X.shape[0], self.points
         if is_torch(left.X):

@@ -39,6 +39,7 @@ from sklearn.model_selection import (
 from .bounds import clopper_pearson, empirical_bernstein, hoeffding_radius, selection_excess
 from .curves import learning_curve, validation_curve
 from .decomposition import BiasVariance, bias_variance
+from .holdout import HoldOut
 from .search import GridSearchCV, RandomizedSearchCV
 from .validation import cross_val_score, cross_validate
 
@@ -50,6 +51,7 @@ __all__ = [
     "GridSearchCV",
     "GroupKFold",
     "GroupShuffleSplit",
+    "HoldOut",
     "KFold",
     "LearningCurveDisplay",
     "LeaveOneGroupOut",

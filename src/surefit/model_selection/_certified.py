@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,16 +21,18 @@ from ..fingerprint import fingerprint
 from ._losses import BoundedLoss, bounded_loss
 
 __all__ = [
+    "SEED",
     "Selected",
     "check_range",
     "claims_of",
     "data_id",
-    "is_random",
     "loss_for",
+    "may_be_random",
     "scores_claim",
 ]
 
 Array = NDArray[np.float64]
+SEED = "give every random_state an integer, and they can be repeated"
 
 
 class Selected(Certified):
@@ -41,6 +43,7 @@ class Selected(Certified):
     delta: float
     bound: str
     loss_range: tuple[float, float] | None
+    promise_: dict[str, Any]
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         X, y, sample_weight = indexable(X, y, sample_weight)  # the estimator checks what it takes
@@ -73,8 +76,8 @@ class Selected(Certified):
 
     def _remedy(self) -> str:
         return (
-            "Rows that are tested must not be rows of the fit (cv), losses must lie in loss_range, and recorded "
-            "scores must be those the data give."
+            "Rows that are tested must not be rows of the fit (cv), losses must lie in loss_range, and "
+            "recorded scores must be those the data give."
         )
 
     @property
@@ -84,6 +87,15 @@ class Selected(Certified):
         if "certificate_" not in vars(self):
             raise AttributeError("statement_ needs a certificate: set certify=True and fit again.")
         return self.certificate_["generalisation"].statement
+
+    def _promise(self) -> None:
+        """Fix what the statistical claims depend on, before data are seen; later changes do not count."""
+        ends = check_range(self.loss_range)
+        self.promise_ = {"delta": float(self.delta), "bound": self.bound, "loss_range": ends}
+
+    def _promised(self) -> dict[str, Any]:
+        """delta and bound as they were when the fit began."""
+        return {"delta": self.promise_["delta"], "bound": self.promise_["bound"]}
 
     def _loss_of(self, scorers: Any, metric: Any, y: Any, score_params: Any) -> BoundedLoss | str:
         """The bounded loss behind the score that chooses, or why there is none."""
@@ -97,8 +109,8 @@ class Selected(Certified):
             scorers = scorers._scorers[metric]
         if y is None:
             return "without y there is no loss that a row could have"
-        loss = bounded_loss(scorers, self.estimator, y, check_range(self.loss_range))
-        return loss_for(self.bound, loss)
+        loss = bounded_loss(scorers, self.estimator, y, self.promise_["loss_range"])
+        return loss_for(self.promise_["bound"], loss)
 
 
 def check_range(loss_range: Any) -> tuple[float, float] | None:
@@ -145,7 +157,7 @@ def data_id(X: Any, y: Any, sample_weight: Any) -> str:
 def claims_of(
     model: Any, X: Any, y: Any, sample_weight: Any, *, full: bool, name: str
 ) -> list[Claim]:
-    """The claims of a fitted part, each under its name; those of a pipeline's last step on what it was given."""
+    """The claims of a fitted part, under its name; those of a pipeline's last step on what it was given."""
     if isinstance(model, Pipeline) and isinstance(model[-1], Certified):
         last = model.steps[-1][0]
         rows = X
@@ -166,31 +178,43 @@ def claims_of(
 
 
 def scores_claim(
-    recorded: Array, found: Array, sizes: Any, classifier: bool, random: bool, what: str
+    recorded: Array,
+    found: Array,
+    sizes: Any,
+    what: str,
+    *,
+    classifier: bool,
+    once_more: Callable[[], Array] | None,
+    tol: float = 1e-6,
 ) -> Claim:
     """The recorded scores are those of fits on the recorded rows, each made again on its own.
 
-    Another machine, another order of sums, or shared work may move a fit by its tolerance: scores may then
-    differ by 1e-6 of themselves, and those of a classifier by one row a test set.
+    Another machine or another order of sums may move a score by ``tol``, more where fits shared work and end
+    where their own tolerance lets them; scores of a classifier by one row a test set. Where they differ by
+    more and some ``random_state`` is no integer, the fits are made ``once_more``: if these differ among
+    themselves, nothing can be decided.
     """
-    both = np.isnan(recorded) & np.isnan(found)
-    gap = np.where(both, 0.0, np.abs(recorded - found))
-    allowed = 1e-6 * (1.0 + np.abs(np.nan_to_num(found)))
+    allowed = tol * (1.0 + np.abs(np.nan_to_num(found)))
     if classifier:
         allowed = np.maximum(allowed, (1.0 + 1e-9) / np.asarray(sizes, dtype=np.float64))
-    over = np.where(np.isnan(gap), np.inf, gap) / np.broadcast_to(allowed, gap.shape)
-    worst = np.unravel_index(int(np.argmax(over)), gap.shape)
-    observed = float(np.where(np.isnan(gap), np.inf, gap)[worst])
-    limit = float(np.broadcast_to(allowed, gap.shape)[worst])
+    both = np.isnan(recorded) & np.isnan(found)
+    gap = np.where(both, 0.0, np.abs(recorded - found))
+    gap = np.where(np.isnan(gap), np.inf, gap)
+    worst = np.unravel_index(int(np.argmax(gap / allowed)), gap.shape)
+    observed, limit = float(gap[worst]), float(allowed[worst])
     statement = f"{what}, from fits made again on the recorded rows, agree to {observed:.1e}"
-    if observed > limit and random:
-        why = f"{statement}, but these fits are random: give every random_state an integer, and they can be repeated"
+    if (
+        observed > limit
+        and once_more is not None
+        and not np.array_equal(once_more(), found, equal_nan=True)
+    ):
+        why = f"{statement}, but these fits are random: {SEED}"
         return Claim.undecided("scores", why, Kind.EXACT, "GEN-7")
     return Claim.check("scores", statement, Kind.EXACT, observed, limit, "GEN-7")
 
 
-def is_random(*things: Any) -> bool:
-    """Whether some estimator inside has a ``random_state`` that is no integer."""
+def may_be_random(*things: Any) -> bool:
+    """Whether some estimator inside has a ``random_state`` that is no integer; it need not use it."""
     return any(
         name.rpartition("__")[2] == "random_state" and not isinstance(value, int | np.integer)
         for name, value in _parameters(things)

@@ -1,10 +1,11 @@
 """The sentences about models that were evaluated on rows their fit had not used.
 
-Everything here is arithmetic on the observed losses (``evidence``: mean, variance, least and largest loss of each
-model on its test rows), the number of rows, delta, and the number of models. A statistical claim *holds* when the
-interval it states is shorter than the range of the loss: ``observed`` is the length of the interval inside the range,
-``bound`` the length of the range. It *fails* when a loss was observed outside the range that was stated. It is
-*undecided* when it would say nothing (an interval as long as the range), or when the theorem's conditions do not hold.
+Everything here is arithmetic on the observed losses (``evidence``: mean, variance, least and largest loss
+of each model on its test rows), the number of rows, delta, and the number of models. A statistical claim
+*holds* when the interval it states is shorter than the range of the loss: ``observed`` is the length of the
+interval inside the range, ``bound`` the length of the range. It *fails* when a loss was observed outside
+the range that was stated. It is *undecided* when it would say nothing (an interval as long as the range),
+or when the theorem's conditions do not hold.
 """
 
 from __future__ import annotations
@@ -54,18 +55,18 @@ class Statistics:
         Rows of each test set.
     loss : BoundedLoss
         The loss.
-    delta, bound : float, str
-        As they were fixed before the data were seen.
     stratified : bool
         Whether the test sets were chosen to have the class frequencies of all rows.
+    delta, bound : float, str
+        As they were fixed before the data were seen.
     """
 
     evidence: Array
     sizes: NDArray[np.intp]
     loss: BoundedLoss
+    stratified: bool
     delta: float
     bound: str
-    stratified: bool = False
 
     @property
     def models(self) -> int:
@@ -103,8 +104,8 @@ def sampling(cv: Any) -> bool | str:
     """Whether a splitter stratifies, or why its test rows allow no bound."""
     if isinstance(cv, _GROUPED):
         return (
-            "groups say that rows are not independent, and a bound would have to count groups, not rows: no bound "
-            "is stated"
+            "groups say that rows are not independent, and a bound would have to count groups, not rows: "
+            "no bound is stated"
         )
     if isinstance(cv, sk.TimeSeriesSplit):
         return "rows of a time series are not drawn independently from one distribution: no bound is stated"
@@ -147,8 +148,8 @@ def generalisation_claim(
     stray = statistics.outside()
     if not math.isnan(stray):
         why = (
-            f"a loss of {stray:g} was observed outside the stated range [{loss.low:g}, {loss.high:g}]: no bound "
-            "follows"
+            f"a loss of {stray:g} was observed outside the stated range [{loss.low:g}, {loss.high:g}]: no "
+            "bound follows"
         )
         return Claim.check(name, why, Kind.STATISTICAL, math.inf, width, source)
     low, high = (float(end[chosen]) for end in statistics.limits())
@@ -165,8 +166,8 @@ def generalisation_claim(
     mean = "mean " if evidence.shape[1] > 1 and not loss.words.startswith("mean") else ""
     at = " at the class frequencies of the test rows" if statistics.stratified else ""
     statement = (
-        f"with probability {_percent(statistics.delta)}, the {mean}true {loss.words}{who}{at} {where}{tried}; "
-        f"{ASSUMED}{caveat}"
+        f"with probability {_percent(statistics.delta)}, the {mean}true {loss.words}{who}{at} {where}"
+        f"{tried}; {ASSUMED}{caveat}"
     )
     return Claim.check(name, statement, Kind.STATISTICAL, length, width, source)
 
@@ -174,8 +175,8 @@ def generalisation_claim(
 def excess_claim(statistics: Statistics | str, chosen: int | None, who: str) -> Claim | None:
     """The chosen candidate is not much worse than the best one (GEN-5); ``None`` without a choice.
 
-    From the limits that hold for all candidates at once: at most the upper limit of the chosen one less the least
-    lower limit. For the best of Hoeffding's that is twice the radius.
+    From the limits that hold for all candidates at once: at most the upper limit of the chosen one less the
+    least lower limit. For the best of Hoeffding's that is twice the radius.
     """
     if isinstance(statistics, str) or chosen is None or statistics.evidence.shape[0] < 2:
         return None
@@ -189,11 +190,12 @@ def excess_claim(statistics: Statistics | str, chosen: int | None, who: str) -> 
     if not excess < width:
         why = "the bound on what the choice can cost is as wide as the range of the loss: test on more rows"
         return Claim.undecided("selection excess", why, Kind.STATISTICAL, "GEN-5")
+    places = _places(loss)
     mean = "mean " if statistics.evidence.shape[1] > 1 else ""
     at = " at the class frequencies of the test rows" if statistics.stratified else ""
     statement = (
         f"with probability {_percent(statistics.delta)}, the {mean}true {loss.words}{who}{at} is at most "
-        f"{_up(excess, _places(loss)):.{_places(loss)}f} above that of the best of {int(known.sum())} candidates"
+        f"{_up(excess, places):.{places}f} above that of the best of {int(known.sum())} candidates"
     )
     return Claim.check("selection excess", statement, Kind.STATISTICAL, excess, width, "GEN-5")
 

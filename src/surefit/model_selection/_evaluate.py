@@ -71,7 +71,8 @@ def evaluate(
     The plan, if there is one, is appended to ``plans``, for those who fit the best candidate again.
     """
     plan = None
-    if reuse and contexts is None and candidates and splits and not job.return_estimator:
+    arrays = hasattr(X, "shape")  # lists of rows are for the estimator to make sense of
+    if reuse and arrays and contexts is None and candidates and splits and not job.return_estimator:
         grid = [parameters or {} for parameters in candidates]
         keywords = {"fit_params": job.fit_params, "scorers": job.scorer}
         plan = fold_plan(estimator, grid, X, y, splits, **keywords)
@@ -169,9 +170,9 @@ def _planned(
     found = plan.fold(k) if not wanted else plan.scored(k, wanted, train=job.return_train_score)
     for part in found:
         if isinstance(part, Scored):
-            for i, result in _tabulated(part, job, _num_samples(test_rows[0])):
-                outcomes[i] = result
-                _print_end(job, candidates[i], result, (k, len(splits)))
+            for i, outcome in _tabulated(part, job, _num_samples(test_rows[0])):
+                outcomes[i] = outcome
+                _print_end(job, candidates[i], outcome, (k, len(splits)))
             continue
         i, fitted, seconds = part
         result: dict[str, Any] = {"fit_error": None, "fit_time": seconds, "score_time": 0.0}
@@ -231,8 +232,9 @@ def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[
     if result["fit_error"] is not None:
         return [NOTHING for _ in job.losses]
     scores, n = result["test_scores"], result["n_test_samples"]
+    X, y = rows
     return [
-        loss.evidence(fitted, *rows, float(scores[name] if isinstance(scores, dict) else scores), n)
+        loss.evidence(fitted, X, y, float(scores[name] if isinstance(scores, dict) else scores), n)
         for name, loss in job.losses
     ]
 

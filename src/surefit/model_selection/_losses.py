@@ -1,8 +1,8 @@
 """Which scores are means of bounded losses over rows, and what is observed of such a loss.
 
-A bound on the true mean needs a mean over rows of a loss that is bounded. Accuracy is one; R², AUC and F1 are not
-means over rows; a squared error is bounded only by a range that the user states. :func:`bounded_loss` decides from the
-scorer alone, before any data are scored.
+A bound on the true mean needs a mean over rows of a loss that is bounded. Accuracy is one; R², AUC and F1
+are not means over rows; a squared error is bounded only by a range that the user states.
+:func:`bounded_loss` decides from the scorer alone, before any data are scored.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class BoundedLoss:
         return self.low, self.high
 
     def evidence(self, model: Any, X: Any, y: Any, score: float, n: int) -> tuple[float, ...]:
-        """Mean, sample variance, least and largest loss of the n rows; NaN where they do not give the score."""
+        """Mean, variance, least and largest loss of the n rows; NaN where they do not give the score."""
         mean = self.offset - score
         if self.zero_one:
             wrong = round(mean * n) if math.isfinite(mean) else -1
@@ -177,7 +177,10 @@ def bounded_loss(
         return BoundedLoss(words, *loss_range, 0.0, False, rows, tuple(keywords.items()))
     name = getattr(function, "__name__", repr(function))
     why = NOT_MEANS.get(name, f"{name} is not known to be a mean over rows of a bounded loss")
-    return f"{why}: no bound is stated. Score by 'accuracy', 'neg_brier_score', or a mean error with loss_range"
+    return (
+        f"{why}: no bound is stated. Score by 'accuracy', 'neg_brier_score', or a mean error with "
+        "loss_range"
+    )
 
 
 def _brier_loss(

@@ -197,10 +197,10 @@ def bernstein_radius(
 
     .. math:: \sqrt{2 V t / n} + \frac{7 (b-a)\, t}{3(n-1)}, \qquad t = \ln(3K/\delta)
 
-    Three events make it up, each with probability :math:`\delta/(3K)`: Bernstein's inequality above and below,
-    :math:`|\bar\ell - L| \le \sigma\sqrt{2t/n} + (b-a)t/(3n)`, and Maurer and Pontil's Theorem 10,
-    :math:`\sigma \le \sqrt V + (b-a)\sqrt{2t/(n-1)}`. Their Theorem 4 is the one-sided form, with two events and
-    :math:`\ln(2/\delta)`. Rows need be independent only, not drawn alike.
+    Three events make it up, each with probability :math:`\delta/(3K)`: Bernstein's inequality above and
+    below, :math:`|\bar\ell - L| \le \sigma\sqrt{2t/n} + (b-a)t/(3n)`, and Maurer and Pontil's Theorem 10,
+    :math:`\sigma \le \sqrt V + (b-a)\sqrt{2t/(n-1)}`. Their Theorem 4 is the one-sided form, with two
+    events and :math:`\ln(2/\delta)`. Rows need be independent only, not drawn alike.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Learning and validation curves: scikit-learn's arrays, and how far each point can be from the truth (GEN-9).
+"""Learning and validation curves: scikit-learn's arrays, and how far each point can be off (GEN-9).
 
 A curve of T points over F folds evaluates T x F models; the radius of each counts them all, so that the whole
 curve lies within its band at once.
@@ -123,8 +123,9 @@ def learning_curve(
     >>> curve = learning_curve(RidgeClassifier(), X, y, train_sizes=[60, 400])
     >>> sizes, train, test = curve
     >>> print(curve.certificate_["generalisation: 400 rows"].statement)
-    with probability 95 %, the mean true error of the 5 fold models at the class frequencies of the test rows is
-    within 0.163 of 0.046, after evaluating 10 models; rows drawn independently from one distribution
+    with probability 95 %, the mean true error of the 5 fold models at the class frequencies of the test
+    rows is within 0.163 of 0.046, after evaluating 10 models; rows drawn independently from one
+    distribution
     """
     if exploit_incremental_learning and not hasattr(estimator, "partial_fit"):
         raise ValueError(
@@ -247,7 +248,8 @@ def validation_curve(
 
     Parameters
     ----------
-    estimator, X, y, param_name, param_range, groups, cv, scoring, n_jobs, pre_dispatch, verbose, error_score, params
+    estimator, X, y, param_name, param_range, groups, cv, scoring, n_jobs, pre_dispatch, verbose,
+    error_score, params
         As in scikit-learn.
     delta, bound, loss_range, reuse, certify
         As in :class:`GridSearchCV`.
@@ -343,7 +345,7 @@ def _certify(
         statistics = loss if isinstance(loss, str) else str(kind)
     else:
         sizes = np.array([len(test) for _, test in plain])
-        statistics = Statistics(evidence, sizes, loss, delta, bound, kind)
+        statistics = Statistics(evidence, sizes, loss, kind, delta, bound)
         curve.intervals = np.stack(statistics.limits(), axis=1)
     who, tried = (
         f" of the {len(folds)} fold models",

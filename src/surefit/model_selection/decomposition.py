@@ -103,10 +103,10 @@ def bias_variance(
 ) -> BiasVariance:
     r"""Estimate noise, bias and variance of an estimator on a known problem, by simulation.
 
-    ``n_draws`` training samples of ``n_train`` rows are drawn, and the estimator is fitted on each. The estimates are
-    unbiased: from R draws with mean prediction m(x) and sample variance s²(x), variance is s² and bias²
-    is (f - m)² - s²/R, which may be slightly negative where there is no bias. The total is measured on targets with noise of
-    their own. Standard errors are those of means over draws.
+    ``n_draws`` training samples of ``n_train`` rows are drawn, and the estimator is fitted on each. The
+    estimates are unbiased: from R draws with mean prediction m(x) and sample variance s²(x), variance is s²
+    and bias² is (f - m)² - s²/R, which may be slightly negative where there is no bias. The total is
+    measured on targets with noise of their own. Standard errors are those of means over draws.
 
     Parameters
     ----------
@@ -119,7 +119,8 @@ def bias_variance(
     X : array of shape (n_points, n_features)
         Test points.
     noise : float or callable, default=1.0
-        Standard deviation of Gaussian noise, or ``noise(X, rng)``, which returns one value of zero mean a row.
+        Standard deviation of Gaussian noise, or ``noise(X, rng)``, which returns one value of zero mean a
+        row.
     n_train, n_draws : int
         Rows of a training sample, and how many samples; at least 2.
     n_jobs : int, default=None

@@ -1,13 +1,15 @@
 """Search over parameters by cross-validation, and what may be said about the result.
 
-scikit-learn's ``GridSearchCV`` and ``RandomizedSearchCV``: same parameters, same ``cv_results_``. Beyond them,
-candidates share work over folds where their family allows it (``reuse``), and the fit leaves a certificate.
+scikit-learn's ``GridSearchCV`` and ``RandomizedSearchCV``: same parameters, same ``cv_results_``. Beyond
+them, candidates share work over folds where their family allows it (``reuse``), and the fit leaves a
+certificate.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from inspect import signature
 from numbers import Real
 from typing import Any, ClassVar
@@ -19,13 +21,14 @@ from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import RandomizedSearchCV as _RandomizedSearchCV
 from sklearn.model_selection._split import check_cv
 from sklearn.model_selection._validation import _insert_error_scores
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, indexable
 
 from .._selection import later_claim, pack_folds, selection_claim, unpack_folds
 from ..base import Certified
 from ..certificate import Claim, Kind, Status
-from ._certified import Selected, claims_of, is_random, scores_claim
+from ._certified import Selected, claims_of, may_be_random, scores_claim
 from ._claims import (
     Statistics,
     excess_claim,
@@ -38,7 +41,7 @@ from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss
 from ._reuse import FoldPlan
 
-__all__ = ["GridSearchCV", "RandomizedSearchCV"]
+__all__ = ["EXTRAS", "GridSearchCV", "RandomizedSearchCV", "parameters_words", "same_parameters"]
 
 EXTRAS: dict[str, list[Any]] = {
     "delta": [Interval(Real, 0, 1, closed="neither")],
@@ -102,7 +105,8 @@ class _Search(Selected):
                 f"Expected {self.n_splits_} splits, got {len(splits)}"
             )
         base = clone(self.estimator)
-        job, _ = self._job(y, routed)
+        self._promise()
+        job, _ = self._job(y, routed, collect=self.certify is not False)
         results: dict[str, Any] = {}
         candidates: list[dict[str, Any]] = []
         out: list[dict[str, Any]] = []
@@ -172,6 +176,13 @@ class _Search(Selected):
         root.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=told)
         return self._seal(X, y, weight, "all candidates were fitted on all folds")
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).target_tags
+        tags.target_tags.multi_output = inner.multi_output
+        tags.target_tags.single_output = inner.single_output
+        return tags
+
     # ------------------------------------------------------------------ certificate
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
@@ -180,7 +191,8 @@ class _Search(Selected):
         claims = [folds]
         names = self._metrics()
         recorded = np.stack([self._split_scores(name) for name in names])
-        evidence, params = np.asarray(self.evidence_), self.cv_results_["params"]
+        evidence: Any = np.asarray(self.evidence_)
+        params = self.cv_results_["params"]
         what = f"the scores of {_count(len(params), 'candidate')} on {_count(len(splits), 'fold')}"
         others = [name for name in self.fit_parameters_ if name not in ("sample_weight", "groups")]
         if not full:
@@ -188,19 +200,30 @@ class _Search(Selected):
         elif others:
             why = f"fit was given {', '.join(others)}, which are not at hand: nothing is recomputed"
             claims.append(Claim.undecided("scores", why, Kind.EXACT, "GEN-7"))
+            evidence = None  # what was recorded is not taken on trust
         elif folds.status is Status.HOLDS:
-            found, evidence = self._fits_again(X, y, sample_weight, splits, names)
+            again = partial(self._fits_again, X, y, sample_weight, splits, names)
+            found, evidence = again()
             sizes = [len(test) for _, test in splits]
-            random = is_random(self.estimator, *params)
-            kind = is_classifier(self.estimator)
-            claims.append(scores_claim(recorded, found, sizes, kind, random, what))
+            random = may_be_random(self.estimator, *params)
+            claims.append(
+                scores_claim(
+                    recorded,
+                    found,
+                    sizes,
+                    what,
+                    classifier=is_classifier(self.estimator),
+                    once_more=(lambda: again()[0]) if random else None,
+                    tol=1e-6 if self.reuse_ == "none" else 1e-4,
+                )
+            )
         if self._chosen() is not None:
             claims.append(self._choice_claim())
         claims += self._statistical_claims(X, y, sample_weight, evidence, splits, folds)
         if "best_estimator_" in vars(self):
             why = (
-                "nothing is claimed: best_estimator_ was refitted on all rows, and none is left that it has not "
-                "seen. HoldOut keeps some"
+                "nothing is claimed: best_estimator_ was refitted on all rows, and none is left that it has "
+                "not seen. HoldOut keeps some"
             )
             name = "best_estimator_: generalisation"
             claims.append(Claim.undecided(name, why, Kind.STATISTICAL, "GEN-7"))
@@ -253,7 +276,7 @@ class _Search(Selected):
     def _choice_claim(self) -> Claim:
         """The candidate has the best mean of the recorded scores."""
         results, best = self.cv_results_, int(self.best_index_)
-        words = _parameters_words(self.best_params_)
+        words = parameters_words(self.best_params_)
         if callable(self.refit):
             why = (
                 f"{words} was chosen by refit={self.refit!r}, which need not choose the best score"
@@ -261,7 +284,9 @@ class _Search(Selected):
             return Claim.undecided("selection", why, Kind.EXACT, "GEN-7")
         name = self.refit if self.multimetric_ else "score"
         means = self._split_scores(name).mean(axis=1)
-        known = 0 <= best < len(means) and _same(results["params"][best], self.best_params_)
+        known = 0 <= best < len(means) and same_parameters(
+            results["params"][best], self.best_params_
+        )
         chosen = float(means[best]) if known else float("nan")
         return selection_claim(words, chosen, means, float(self.best_score_))
 
@@ -276,14 +301,19 @@ class _Search(Selected):
         statistics: Statistics | str
         if folds.status is not Status.HOLDS:
             statistics = "rows were tested by models that were fitted on them: no bound is stated"
+        elif evidence is None:
+            statistics = (
+                "the fits cannot be made again, so that nothing is known about their losses"
+            )
         elif isinstance(loss, str) or isinstance(kind, str):
             statistics = loss if isinstance(loss, str) else str(kind)
         else:
             sizes = np.array([len(test) for _, test in splits])
-            statistics = Statistics(evidence, sizes, loss, self.delta, self.bound, kind)
+            statistics = Statistics(evidence, sizes, loss, kind, **self._promised())
         chosen = self._chosen()
-        many, folds_count = _count(len(evidence), "candidate"), len(splits)
-        words = "" if chosen is None else f" of {_parameters_words(self.best_params_)}"
+        many = _count(len(self.cv_results_["params"]), "candidate")
+        folds_count = len(splits)
+        words = "" if chosen is None else f" of {parameters_words(self.best_params_)}"
         who = f" of the {folds_count} fold models{words}"
         tried = f", after trying {many} on {_count(folds_count, 'fold')}"
         caveat = "; it is about the fold models, not about best_estimator_"
@@ -291,7 +321,7 @@ class _Search(Selected):
         extra = excess_claim(statistics, chosen, who)
         return [claim] if extra is None else [claim, extra]
 
-    def _job(self, y: Any, routed: Any) -> tuple[Job, BoundedLoss | str]:
+    def _job(self, y: Any, routed: Any, collect: bool = True) -> tuple[Job, BoundedLoss | str]:
         """What all fits have in common, and the loss that is bounded, or why none is."""
         scorers, metric = self._get_scorers()
         loss = self._loss_of(scorers, metric, y, routed.scorer.score)
@@ -303,7 +333,7 @@ class _Search(Selected):
             error_score=self.error_score,
             verbose=self.verbose,
             caller=self,
-            losses=((metric, loss),) if self.certify and isinstance(loss, BoundedLoss) else (),
+            losses=((metric, loss),) if collect and isinstance(loss, BoundedLoss) else (),
         )
         return job, loss
 
@@ -362,7 +392,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _parameters_words(params: dict[str, Any]) -> str:
+def parameters_words(params: dict[str, Any]) -> str:
     """A candidate in words; long values are cut."""
     words = ", ".join(f"{name}={_short(value)}" for name, value in params.items())
     return words or "the only candidate"
@@ -373,9 +403,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _same(first: Any, second: Any) -> bool:
+def same_parameters(first: Any, second: Any) -> bool:
     """Equal parameters, by their text where values cannot be compared."""
-    return _parameters_words(first) == _parameters_words(second)
+    return parameters_words(first) == parameters_words(second)
 
 
 class GridSearchCV(_Search, _GridSearchCV):
@@ -388,15 +418,16 @@ class GridSearchCV(_Search, _GridSearchCV):
     * ``"selection"``: the chosen candidate has the best recorded score.
     * ``"scores"``: the recorded scores are those that separate fits on the recorded folds give. Decided by
       :func:`surefit.verify` or ``certify="full"``, which make all fits again, one by one.
-    * ``"generalisation"``: with probability at least 1 - delta the *fold models* of the chosen candidate have a mean true
-      loss near the mean score. Each of the K x F models of K candidates and F folds gets delta / (K F), whether
-      its fit succeeded or not, so it does not matter which one was chosen. Each is tested on rows
-      its fit did not use, but best_estimator_, refitted on all rows, is none of them, and has no such claim:
-      :class:`HoldOut` gives one.
+    * ``"generalisation"``: with probability at least 1 - delta the *fold models* of the chosen candidate
+      have a mean true loss near the mean score. Each of the K x F models of K candidates and F folds gets
+      delta / (K F), whether its fit succeeded or not, so it does not matter which one was chosen. Each is
+      tested on rows its fit did not use, but best_estimator_, refitted on all rows, is none of them, and
+      has no such claim: :class:`HoldOut` gives one.
     * ``"selection excess"``: how much worse than the best candidate the chosen one can be.
 
-    Under stratified folds, which classifiers get by default, the test rows have the class frequencies of all rows.
-    They are then independent given the classes, and the bound is about the error at these class frequencies.
+    Under stratified folds, which classifiers get by default, the test rows have the class frequencies of
+    all rows. They are then independent given the classes, and the bound is about the error at these class
+    frequencies.
 
     Parameters
     ----------
@@ -423,7 +454,8 @@ class GridSearchCV(_Search, _GridSearchCV):
     folds_ : array or list
         The fold that tests each row, or the (train, test) rows of each fold.
     evidence_ : ndarray of shape (n_candidates, n_splits, 4)
-        Mean, variance, least and largest loss of each fold model on its test rows; NaN where no bound is stated.
+        Mean, variance, least and largest loss of each fold model on its test rows; NaN where no bound is
+        stated.
     certificate_ : Certificate
         The claims.
     statement_ : str
@@ -439,8 +471,8 @@ class GridSearchCV(_Search, _GridSearchCV):
     {'alpha': 0.1}
     >>> print(search.statement_)
     with probability 95 %, the mean true error of the 5 fold models of alpha=0.1 at the class frequencies of
-    the test rows is within 0.168 of 0.044, after trying 3 candidates on 5 folds; rows drawn independently from
-    one distribution; it is about the fold models, not about best_estimator_
+    the test rows is within 0.168 of 0.044, after trying 3 candidates on 5 folds; rows drawn independently
+    from one distribution; it is about the fold models, not about best_estimator_
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

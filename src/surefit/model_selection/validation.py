@@ -38,7 +38,8 @@ class CrossValidation(dict[str, Any]):
     Attributes
     ----------
     certificate_ : Certificate
-        The claims ``"folds"`` and ``"generalisation"``; with several scores, one ``"generalisation: name"`` each.
+        The claims ``"folds"`` and ``"generalisation"``; with several scores, one ``"generalisation: name"``
+        each.
     """
 
     certificate_: Certificate
@@ -78,13 +79,13 @@ def cross_validate(
 ) -> CrossValidation:
     """Fit and score an estimator on every fold; bound the true loss of the fold models.
 
-    With probability at least 1 - delta, each of the F fold models has its true loss within a radius of its score, at delta / F
-    each; so the mean of the true losses is within the mean radius of the mean score. That is about these F models.
-    A model fitted on all rows is none of them, and no unbiased estimate of the variance of a cross-validated score
-    exists (ERR-22).
+    With probability at least 1 - delta, each of the F fold models has its true loss within a radius of its
+    score, at delta / F each; so the mean of the true losses is within the mean radius of the mean score.
+    That is about these F models. A model fitted on all rows is none of them, and no unbiased estimate of
+    the variance of a cross-validated score exists (ERR-22).
 
-    The estimator may be a :class:`GridSearchCV`: the selection is then nested, each fold's search has seen its
-    training rows only, and the claim is about the F models that the F searches deliver.
+    The estimator may be a :class:`GridSearchCV`: the selection is then nested, each fold's search has seen
+    its training rows only, and the claim is about the F models that the F searches deliver.
 
     Parameters
     ----------
@@ -152,9 +153,8 @@ def cross_validate(
         train, test = zip(*splits)
         results["indices"] = {"train": train, "test": test}
     parts = ["test", "train"] if return_train_score else ["test"]
-    for part in parts:
-        for name, scores in _normalize_score_results(found[f"{part}_scores"]).items():
-            results[f"{part}_{name}"] = scores
+    tables = {part: _normalize_score_results(found[f"{part}_scores"]) for part in parts}
+    results |= {f"{part}_{name}": tables[part][name] for name in tables["test"] for part in parts}
     if certify:
         n = _num_samples(X)
         plain = plain_folds(splits)
@@ -177,7 +177,7 @@ def cross_validate(
             else:
                 evidence = collect_evidence(out, (1, len(splits)), which)
                 share = delta / len(bounded)
-                statistics = Statistics(evidence, sizes, loss, share, bound, kind)
+                statistics = Statistics(evidence, sizes, loss, kind, share, bound)
             claims.append(_fold_claim(statistics, len(splits), label))
         weight = params.get("sample_weight")
         results.certificate_ = Certificate(

@@ -23,7 +23,7 @@ __all__ = ["count_wrong", "leave_one_out_claim", "neighbours_claim", "rows_claim
 Array = NDArray[np.float64]
 _UNIT = 2.0**-53
 _SMALL = 1e-280  # squares below may have lost bits to underflow
-_CELLS = 1 << 22  # entries of a block of distances
+_CELLS = 1 << 23  # entries of a block of distances
 _EUCLIDEAN = ("euclidean", "l2", "sqeuclidean")
 
 
@@ -84,24 +84,40 @@ def count_wrong(table: Any, queries: Any, indices: NDArray[Any]) -> int:
     n, p = table.shape
     if indices.min(initial=0) < 0 or indices.max(initial=0) >= n:
         return len(indices)
-    centre = np.asarray(table.mean(axis=0), dtype=np.float64).ravel()
-    centre = np.zeros(p) if sp.issparse(table) or not np.isfinite(centre).all() else centre
-    rows = table.astype(np.float64) if sp.issparse(table) else table - centre
     with np.errstate(all="ignore"):
-        norms = np.asarray(_row_squares(rows)).ravel()
-        step, wrong = max(1, _CELLS // max(n, p)), 0
+        centre = np.zeros(p) if sp.issparse(table) else table.mean(axis=0, dtype=np.float64)
+        centre = centre if np.isfinite(centre).all() else np.zeros(p)
+        rows = table.astype(np.float64) if sp.issparse(table) else table - centre
+        share = 1.0 - (4 * p + 32) * _UNIT  # for the rounding of products, norms and centring
+        norms = _row_squares(rows) * share
+        step, wrong = max(1, _CELLS // max(n, p * indices.shape[1])), 0
         for start in range(0, len(indices), step):
             block = _plain(queries[start : start + step])
             lists = indices[start : start + step]
             centred = block - centre
-            own = np.einsum("ij,ij->i", centred, centred)
-            sums = own[:, None] + norms
-            products = np.asarray((rows @ centred.T).T)
-            # rounding of the product, of the norms and of the centring
-            lower = sums - 2.0 * products - (4 * p + 32) * _UNIT * sums
-            for query, neighbours, bounds in zip(block, lists, lower):
-                wrong += not _is_right(query, table, neighbours, bounds)
+            products = (rows @ centred.T).T if sp.issparse(rows) else centred @ rows.T
+            lower = np.ascontiguousarray(products)  # then below the squared distances of all rows
+            lower *= -2.0
+            lower += norms
+            lower += share * np.einsum("ij,ij->i", centred, centred)[:, None]
+            for i in np.flatnonzero(~_clearly_right(block, table, lists, lower)):
+                wrong += not _is_right(block[i], table, lists[i], lower[i])
     return wrong
+
+
+def _clearly_right(queries: Array, table: Any, lists: NDArray[Any], lower: Array) -> Any:
+    """Lists that rounding leaves no doubt about: in strict order, and every other row beyond reach."""
+    m, k = lists.shape
+    p = queries.shape[1]
+    error = (p + 8) * _UNIT
+    near = _plain(table[lists.ravel()]).reshape(m, k, p)
+    squares = np.square(near - queries[:, None]).sum(axis=2)
+    itself = (near[:, 0] == queries).all(axis=1)  # at distance 0, and not by underflow
+    visible = (squares > _SMALL) | (itself[:, None] & (np.arange(k) == 0))
+    ordered = (squares[:, 1:] > squares[:, :-1] * (1.0 + 4.0 * error)).all(axis=1)
+    reach = squares[:, -1] * (1.0 + 4.0 * error) + _SMALL
+    alone = np.count_nonzero(~(lower > reach[:, None]), axis=1) == k
+    return visible.all(axis=1) & ordered & alone & np.isfinite(reach)
 
 
 def _is_right(query: Array, table: Any, neighbours: NDArray[Any], bounds: Array) -> bool:
@@ -129,7 +145,8 @@ def _exact_squares(query: Array, rows: Array) -> list[Any]:
     """Squared distances as rational numbers; as floats where these are whole numbers that they hold."""
     stack = np.vstack([query[None, :], rows])
     largest = float(np.abs(stack).max(initial=0.0))
-    if 4.0 * len(query) * largest**2 < 2.0**53 and (stack == np.rint(stack)).all():
+    small = largest < 2.0**24 and 4.0 * len(query) * largest**2 < 2.0**53
+    if small and (stack == np.rint(stack)).all():
         return _squares(query, rows).tolist()
     point, known, squares = [Fraction(float(x)) for x in query], {}, []
     for row in rows:
@@ -144,8 +161,10 @@ def _squares(query: Array, rows: Array) -> Array:
     return np.square(rows - query).sum(axis=1)
 
 
-def _row_squares(rows: Any) -> Any:
-    return rows.multiply(rows).sum(axis=1) if sp.issparse(rows) else np.square(rows).sum(axis=1)
+def _row_squares(rows: Any) -> Array:
+    if sp.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", rows, rows)
 
 
 def _plain(rows: Any) -> Array:

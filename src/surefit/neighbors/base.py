@@ -8,14 +8,16 @@ precomputed distances and callables are scikit-learn's own search, exact to the 
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import DistanceMetric
-from sklearn.neighbors import VALID_METRICS, BallTree, KDTree
+from sklearn.neighbors import VALID_METRICS, VALID_METRICS_SPARSE, BallTree, KDTree
 from sklearn.neighbors import NearestNeighbors as OtherMetrics
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -172,13 +174,17 @@ class Neighbours(Certified):
                 f"Expected n_neighbors {relation} n_samples_fit, but n_neighbors = {k}, "
                 f"n_samples_fit = {self.n_samples_fit_}, n_samples = {count}. Lower n_neighbors."
             )
+        distances, indices = self._nearest(queries, k)
+        return (distances, indices) if return_distance else indices
+
+    def _nearest(self, queries: Any, k: int) -> tuple[Array, NDArray[np.int64]]:
+        """Distances and row numbers for queries that were checked; None for the training rows."""
         if not self._euclidean:
             distances, indices = self._fitted_other().kneighbors(queries, k)
-        elif queries is None:
-            distances, indices = _without_self(*self._search(self.X_fit_, k + 1))
-        else:
-            distances, indices = self._search(queries, k)
-        return (distances, indices) if return_distance else indices
+            return distances, indices
+        if queries is None:
+            return _without_self(*self._search(self.X_fit_, k + 1))
+        return self._search(queries, k)
 
     def _search(self, queries: Any, k: int) -> tuple[Array, NDArray[np.int64]]:
         """The exact Euclidean search."""
@@ -199,7 +205,13 @@ class Neighbours(Certified):
             model = OtherMetrics(
                 **{name: value for name, value in settings.items() if name in known}
             ).fit(self.X_fit_)
+            self._other = model if not self._euclidean else None
         return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The rows without what the search made of them, which is made again when it is needed."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: v for name, v in state.items() if name not in ("_index", "_other")}
 
     def _checked_count(self, n_neighbors: Any) -> int:
         if n_neighbors is None:
@@ -217,8 +229,9 @@ class Neighbours(Certified):
             queries = X if sp.issparse(X) else check_array(X, ensure_non_negative=True)
             if queries.shape[1] != self.n_samples_fit_:
                 raise ValueError(
-                    f"X has {queries.shape[1]} columns, but with metric='precomputed' it needs a distance "
-                    f"to each of the {self.n_samples_fit_} training rows."
+                    f"X has {queries.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_samples_fit_} features as input: with metric='precomputed', the distances "
+                    "to all training rows."
                 )
             return queries
         queries = self._floats(validate_data(self, X, reset=False, **self._checks()))
@@ -293,7 +306,9 @@ class Neighbours(Certified):
         chosen = np.unique(np.linspace(0, n - 1, min(count, n)).astype(np.int64))
         queries = self.X_fit_[chosen]
         try:
-            indices = self.kneighbors(queries, min(self.n_neighbors or 1, n), return_distance=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", EfficiencyWarning)  # the fit said so already
+                _, indices = self._nearest(queries, min(self.n_neighbors or 1, n))
         except ValueError as error:
             if self._euclidean:
                 raise
@@ -318,12 +333,19 @@ class Neighbours(Certified):
     def _remedy(self) -> str:
         return "The model no longer holds the rows it was fitted on, or its search is wrong: fit it again."
 
+    def _takes_sparse(self) -> bool:
+        if not isinstance(self.metric, str):
+            return True
+        powers = {1: "manhattan", 2: "euclidean"}  # the Minkowski metrics that have a name there
+        plain = self.metric_params is None and self.metric == "minkowski"
+        return (powers.get(self.p, "") if plain else self.metric) in VALID_METRICS_SPARSE["brute"]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "X_fit_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self._takes_sparse()
         tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
         tags.input_tags.positive_only = tags.input_tags.pairwise
         tags.input_tags.allow_nan = isinstance(self.metric, str) and self.metric == "nan_euclidean"
@@ -339,7 +361,8 @@ def _without_self(distances: Array, indices: NDArray[np.int64]) -> tuple[Array, 
     m, k = indices.shape
     others = indices != np.arange(m)[:, None]
     others[others.all(axis=1), 0] = False
-    return distances[others].reshape(m, k - 1), indices[others].reshape(m, k - 1)
+    kept = np.argsort(~others, axis=1, kind="stable")[:, : k - 1]
+    return np.take_along_axis(distances, kept, axis=1), np.take_along_axis(indices, kept, axis=1)
 
 
 def _narrow(X: Any) -> Any:

@@ -245,10 +245,10 @@ class KNeighborsClassifier(ClassifierMixin, MultiOutputMixin, Neighbours):
             why = "needs the neighbours of every training row; surefit.verify or certify='full' decides it"
         elif k > n - 2 or callable(self.weights):
             why = f"needs {k + 2} rows or more, and weights that are not a callable"
-        elif len(y) != n:
+        elif len(y) != n or self._kept_targets() is None:
             why = "these are not the data of the fit"
         else:
-            distances, indices = self.kneighbors(None, k + 1)
+            distances, indices = self._nearest(None, k + 1)
             if (distances[:, k] <= distances[:, k - 1] * (1.0 + 1e-12)).any():
                 why = "some rows have several neighbours at the same distance, which the theorem excludes"
         if why:

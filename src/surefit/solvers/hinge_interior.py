@@ -8,7 +8,7 @@ slacks s, xi >= 0 and multipliers 0 <= alpha <= c,
 
     w = g + sum sigma alpha x,    sigma z - a = s - xi,    alpha s = 0,    (c - alpha) xi = 0,
 
-and a Newton step on these conditions, relaxed to alpha s = (c - alpha) xi = mu, needs one weighted Gram matrix,
+and a Newton step on these conditions, relaxed to alpha s = (c - alpha) xi = mu, needs one Gram matrix,
 
     (I + X'DX) dw = ...,     D = 1 / (s / alpha + xi / (c - alpha)),
 
@@ -128,14 +128,18 @@ class _State:
         return Iterate((Point(self.w, self.b, beta), self.alpha), float(value), gap, self.length)
 
     def step(self) -> bool:
+        """One step; False where rounding leaves none."""
+        with np.errstate(all="ignore"):
+            return self._step()
+
+    def _step(self) -> bool:
         alpha, s, xi, u = self.alpha, self.s, self.xi, self.u
         n = alpha.size + int((~self.hard).sum())
         mu = float((alpha * s).sum() + (u * xi).sum()) / n
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            up = np.where(self.hard, 0.0, xi / u)
-            D = 1.0 / (s / alpha + up)
+        up = np.where(self.hard, 0.0, xi / u)
+        D = 1.0 / (s / alpha + up)
         if not (np.isfinite(D).all() and np.isfinite(up).all()) or mu <= 0.0 or D.sum() <= 0.0:
-            return False  # rounding is reached
+            return False
         solve = self._factor(D.sum(axis=0))
         slack = self.sigma * self.z - self.a + xi - s  # rounding, once a full step was made
 
@@ -199,6 +203,5 @@ def _reach(*pairs: tuple[Array, Array]) -> float:
     """The longest step, up to 1, that keeps every part positive."""
     worst = 0.0
     for part, change in pairs:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            worst = min(worst, float(np.min(np.where(change < 0, change / part, 0.0))))
+        worst = min(worst, float(np.min(np.where(change < 0, change / part, 0.0))))
     return 1.0 if worst > -_BOUNDARY else -_BOUNDARY / worst

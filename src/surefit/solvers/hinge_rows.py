@@ -1,10 +1,10 @@
 r"""The rows of a hinge problem that matter: many rows, few columns.
 
-The solution depends on a row only through the side of its kink on which it lies, unless it is near. So the fit
-to a sample decides the sides of those that are far from it: a row beyond the margin has beta = 0, one well
-inside pulls with its full weight, and together they are one vector. The interior-point method solves what is
-left. Then the sides are looked at on all rows, those that were misjudged come in, and it is solved again, until
-the duality gap over all rows is small enough: the shortcut changes the way, not the end.
+The solution depends on a row only through the side of its kink on which it lies, unless it is near. So the
+fit to a sample decides the sides of those that are far from it: a row beyond the margin has beta = 0, one
+well inside pulls with its full weight, and together they are one vector. The interior-point method solves
+what is left. Then the sides are looked at on all rows, those that were misjudged come in, and it is solved
+again, until the duality gap over all rows is small enough: the shortcut changes the way, not the end.
 
 Reference: Portnoy & Koenker, "The Gaussian hare and the Laplacian tortoise" (1997), section 5, for quantiles.
 """
@@ -46,14 +46,15 @@ def sampling_pays(X: Design, problem: BoxDual) -> bool:
 def hinge_rows(X: Dense, problem: BoxDual, *, tol: float, seed: int = 0) -> Iterator[Iterate]:
     """Yield ``Iterate(x=Point, value, estimate)``; ``tol`` is the gap that will be asked for, absolute.
 
-    Steps on a part of the rows have no estimate of the whole gap; a look at all rows gives it, and costs none.
+    Steps on a part of the rows have no estimate of the whole gap; a look at all rows gives it, and costs
+    none.
     """
     n, p = X.shape
     size, rng = sample_size(n, p), np.random.default_rng(seed)
     intercept, sides = problem.intercept, sides_of(problem)
     null = problem.null()
     chosen = np.sort(rng.choice(n, size, replace=False))
-    rough = Sides(*(v[:, chosen] for v in sides[:2]), sides.c[:, chosen] * (n / size))
+    rough = Sides(sides.sigma[:, chosen], sides.a[:, chosen], sides.c[:, chosen] * (n / size))
     point = Point(np.zeros(p), 0.0, np.zeros(n))
     for step in hinge_interior(Dense(X.X[chosen]), rough, intercept):
         inner = step.x[0]
@@ -90,7 +91,9 @@ def hinge_rows(X: Dense, problem: BoxDual, *, tol: float, seed: int = 0) -> Iter
             dual -= abs(total * point.b)
         yield Iterate(point, value, value - dual, cost=0)
         # sides that came out otherwise, and as many again that nearly did
-        wrong = ~inside & ((np.where(m > 0, 1.0, -1.0) * (sides.sigma * z - sides.a)) < 0).any(axis=0)
+        wrong = ~inside & ((np.where(m > 0, 1.0, -1.0) * (sides.sigma * z - sides.a)) < 0).any(
+            axis=0
+        )
         if not wrong.any():
             return
         order = np.where(inside, np.inf, np.abs(sides.sigma * z - sides.a).min(axis=0) / spread)

@@ -1,8 +1,8 @@
 r"""Kernel ridge regression by a Cholesky factor: (K + alpha S^-1) a = y, n^3 / 3 operations.
 
-With sample weights s_i the system is (R K R + alpha I) c = R y, a = R c, R = diag(sqrt(s_i)). A row of weight 0
-has the coefficient 0. A matrix that has no factor (alpha = 0, or a function that is no kernel) gets the least-
-squares solution, as in scikit-learn, with its warning.
+With sample weights s_i the system is (R K R + alpha I) c = R y, a = R c, R = diag(sqrt(s_i)). A row of
+weight 0 has the coefficient 0. A matrix that has no factor (alpha = 0, or a function that is no kernel)
+gets the least-squares solution, as in scikit-learn, with its warning.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class GaussianRows(RowSource):
             for r in range(begin, end, _TILE):
                 part = E[r : min(r + _TILE, end)]
                 np.dot(left[r : r + len(part)], right.T, out=part)
-                gaussian_block(part)
+                gaussian_block(part)  # type: ignore[no-untyped-call]
 
         over_rows(len(rows), work, least=_TILE)
         np.fill_diagonal(E, 1.0)
@@ -143,7 +143,7 @@ class GaussianRows(RowSource):
                     if stop - c < _TILE:
                         tile = np.empty((len(some), stop - c), dtype=left.dtype)
                     np.dot(some, right[c:stop].T, out=tile)
-                    gaussian_sum(tile, w, out[c:stop])
+                    gaussian_sum(tile, w, out[c:stop])  # type: ignore[no-untyped-call]
 
         over_rows(len(right), work, least=4 * _TILE)
 
@@ -223,7 +223,7 @@ class FeatureRows(RowSource):
         self.X = sp.csr_array(X) if sp.issparse(X) else np.ascontiguousarray(X)
         self.X = self.X.astype(np.float64, copy=False)
         self.n, self.exact = self.X.shape[0], True
-        squares = self.X.multiply(self.X) if sp.issparse(self.X) else self.X * self.X
+        squares: Any = self.X * self.X  # entries, in a sparse array too
         self.diag = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
 
     def among(self, rows: Index) -> RowSource:
@@ -254,21 +254,29 @@ class TensorRows(RowSource):
         self.bound = kernel.on(X)
         self.n, self.exact = int(X.shape[0]), X.element_size() == 8
         self.diag = kernel.diag(X).double().cpu().numpy()
-        self.largest = 4.0
+        centred = X - X.mean(dim=0)
+        gamma = getattr(kernel, "gamma", None)
+        scale = float(gamma) if isinstance(gamma, float | int) else 1.0
+        self.largest = scale * float((centred * centred).sum(dim=1).max())
         if resident is None:
             resident = self.n**2 * X.element_size() < 0.6 * _memory(X.device)
         self.K = self.bound.gram() if resident else None
 
     def sharper(self) -> RowSource:
-        return self if self.exact else TensorRows(self.kernel, self.X.double())
+        # twice the size: computed where it is used, beside the matrix in single precision
+        return self if self.exact else TensorRows(self.kernel, self.X.double(), resident=False)
 
     def among(self, rows: Index) -> RowSource:
         part = copy.copy(self)
         where = self._index(rows)
         part.X, part.n, part.diag = self.X[where], len(rows), self.diag[rows]
         part.bound = self.kernel.on(part.X)
-        part.K = None if self.K is None else self.K[where][:, where]
+        part.K = None if self.K is None else self._part(where)
         return part
+
+    def _part(self, where: Any) -> Any:
+        K: Any = self.K
+        return K[where[:, None], where]
 
     def _index(self, rows: Index) -> Any:
         import torch
@@ -277,7 +285,7 @@ class TensorRows(RowSource):
 
     def block(self, rows: Index) -> NDArray[Any]:
         where = self._index(rows)
-        part = self.kernel.on(self.X[where]).gram() if self.K is None else self.K[where][:, where]
+        part = self.kernel.on(self.X[where]).gram() if self.K is None else self._part(where)
         return np.ascontiguousarray(part.cpu().numpy())
 
     def add(self, rows: Index, weights: Array, out: Array, among: Index | None = None) -> None:

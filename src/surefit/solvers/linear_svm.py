@@ -3,16 +3,18 @@ r"""Which solver fits a linear support vector machine, and how far it goes; path
 All of them solve the problem of :mod:`surefit.solvers.box_dual`.
 
 * few columns, a squared loss: Newton's method on the primal (:mod:`surefit.solvers.squared_hinge`);
-* few columns, a hinge: an interior-point method (:mod:`surefit.solvers.hinge_interior`), on the rows that matter
-  where there are many (:mod:`surefit.solvers.hinge_rows`);
-* few rows, many columns: the same on the rows in an orthonormal basis of their span, since the penalty does not
-  see a rotation;
+* few columns, a hinge: an interior-point method (:mod:`surefit.solvers.hinge_interior`), on the rows that
+  matter where there are many (:mod:`surefit.solvers.hinge_rows`);
+* few rows, many columns: the same on the rows in an orthonormal basis of their span, since the penalty does
+  not see a rotation;
 * many of both: coordinate descent on the dual, with a Newton finish (:mod:`surefit.solvers.dual_coordinate`).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._threads import one_thread
 from ..design import Dense, Design, Sparse, as_design
 from ..iterate import Fit, Iterate, run
 from .box_dual import BoxDual, Point
@@ -33,8 +36,15 @@ __all__ = ["linear_svm", "linear_svm_path"]
 Array = NDArray[np.float64]
 _COLUMNS = 1000  # up to which matrices of this size are factorised,
 _WORK = 2e10  # as long as forming one costs no more than this
-_CELLS = 5e7  # numbers of a dense matrix that is made for a rotation
-_EXACT = 1e-10  # of the objective at 0: where methods that converge quadratically go, whatever tol is
+_LIMIT = 3000  # the same where coordinate descent makes no end
+_LOOKS = 20  # after so many looks at all rows
+_NARROW = 64  # columns up to which a rotation gains nothing
+_CELLS = 2e7  # numbers of a dense matrix that is made for a rotation
+_SMALL = 500  # rows or columns up to which a second thread of the matrix library gains nothing
+_ROUNDING = 1e-15
+_EXACT = (
+    1e-10  # of the objective at 0: where methods that converge quadratically go, whatever tol is
+)
 _CLOSE = 1e-6  # where the others go; half of tol, where that is less
 
 
@@ -64,19 +74,37 @@ def linear_svm(
         Where methods that can start anywhere begin; its beta must lie in the box.
     """
     design = as_design(X)
-    steps, tight = _method(design, problem, 0.5 * min(tol, _CLOSE) * null, start, seed)
+    with one_thread if min(design.shape) <= _SMALL else nullcontext():
+        steps, tight = _method(design, problem, 0.5 * min(tol, _CLOSE) * null, start, seed)
+        if (known := _obvious(design, problem, null, max_iter)) is not None:
+            steps = iter([known])
+        fit = run(
+            steps, tol=min(0.5 * tol, tight) * null, max_iter=max(1, max_iter), callback=callback,
+            verbose=verbose, name=name,
+        )  # fmt: skip
+    fit.x = fit.x._replace(beta=_at_bounds(fit.x.beta, problem))
+    return fit
+
+
+def _obvious(X: Design, problem: BoxDual, null: float, max_iter: int) -> Iterate | None:
+    """Where a constant is perfect, or no step may be made; None elsewhere."""
+    free, offset = problem.intercept.free, 0.0
     one_sided = not (problem.low < 0).any() or not (problem.high > 0).any()
-    if problem.intercept.free and one_sided:  # a single class: sum(beta) = 0 leaves beta = 0
-        beyond = float(problem.t.max() if (problem.high > 0).any() else problem.t.min())
-        only = Point(np.zeros(design.shape[1]), beyond, np.zeros(design.shape[0]))
-        steps = iter([Iterate(only, 0.0, 0.0)])
-    if max_iter == 0:
-        nothing = Point(np.zeros(design.shape[1]), 0.0, np.zeros(design.shape[0]))
-        steps = iter([Iterate(nothing, cost=0)])
-    return run(
-        steps, tol=min(0.5 * tol, tight) * null, max_iter=max(1, max_iter), callback=callback,
-        verbose=verbose, name=name,
-    )  # fmt: skip
+    perfect = null == 0.0 or (free and one_sided)  # a single class: sum(beta) = 0 leaves beta = 0
+    if max_iter > 0 and not perfect:
+        return None
+    if free and perfect:
+        offset = 0.5 * float(problem.t.max() + problem.t.min())
+    nothing = Point(np.zeros(X.shape[1]), offset, np.zeros(X.shape[0]))
+    return Iterate(nothing, 0.0, 0.0) if perfect and max_iter > 0 else Iterate(nothing, cost=0)
+
+
+def _at_bounds(beta: Array, problem: BoxDual) -> Array:
+    """Variables that lie within rounding of a bound, on it."""
+    width = np.where(np.isfinite(problem.high - problem.low), problem.high - problem.low, 1.0)
+    for bound in (problem.low, problem.high, np.zeros_like(beta)):
+        beta = np.where(np.abs(beta - bound) <= _ROUNDING * width, bound, beta)
+    return beta
 
 
 def _method(
@@ -84,9 +112,10 @@ def _method(
 ) -> tuple[Iterator[Iterate], float]:
     """The iterates, and the relative gap down to which they are cheap."""
     n, p = X.shape
-    if p <= _COLUMNS and n * p**2 <= _WORK:
+    wide = p > max(2 * n, _NARROW)
+    if p <= _COLUMNS and n * p**2 <= _WORK and not wide:
         return _small(X, problem, target, start, seed)
-    if n <= _COLUMNS and n * p <= _CELLS:
+    if wide and n <= _COLUMNS and n * p <= _CELLS:
         basis, R = scipy.linalg.qr(X.home().T, mode="economic", check_finite=False)
         steps, tight = _small(Dense(np.ascontiguousarray(R.T)), problem, target, None, seed)
         return _rotated(steps, basis), tight
@@ -94,7 +123,16 @@ def _method(
         return _small(X, problem, target, start, seed)
     rows = X.X if isinstance(X, (Dense, Sparse)) else X.home()
     beta = None if start is None else start.beta
-    return dual_coordinate(rows, problem, beta, seed=2 * seed + 1), _CLOSE / 2
+    steps = dual_coordinate(rows, problem, beta, seed=2 * seed + 1)
+    if p <= _LIMIT and n * p**2 <= 10.0 * _WORK:
+        return _patient(steps, lambda: _small(X, problem, target, start, seed)[0]), _CLOSE / 2
+    return steps, _CLOSE / 2
+
+
+def _patient(steps: Iterator[Iterate], other: Callable[[], Iterator[Iterate]]) -> Iterator[Iterate]:
+    """Sweeps, and where they have not come to an end after some looks, the method that does not mind."""
+    yield from itertools.islice(steps, _LOOKS)
+    yield from other()
 
 
 def _small(
@@ -126,11 +164,11 @@ def linear_svm_path(
     --------
     >>> from surefit.solvers.box_dual import Intercept, classification
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1.0, 1.0, -1.0, 1.0])
-    >>> fits = linear_svm_path(
-    ...     X, lambda C: classification(y, np.full(4, C), squared=False, intercept=Intercept(1.0)), [1.0, 0.1],
-    ...     tol=1e-8)
+    >>> def build(C):
+    ...     return classification(y, np.full(4, C), squared=False, intercept=Intercept(1.0))
+    >>> fits = linear_svm_path(X, build, [1.0, 0.1], tol=1e-8)
     >>> [round(fit.value, 6) for fit in fits]
-    [3.0, 0.368]
+    [3.25, 0.38]
     """
     X = X.tocsr() if sp.issparse(X) else X
     fits: dict[int, Fit] = {}

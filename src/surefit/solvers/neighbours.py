@@ -3,9 +3,9 @@ r"""Nearest rows in the Euclidean distance: the speed of float32, the answer of 
 For queries q and rows t of a table the k nearest rows are wanted, in order, ties broken by the number of the
 row. The inputs are floating-point numbers and the distances are meant exactly, as real numbers.
 
-1. *Products.* With a, b the centred, scaled and rounded q and t, |a - b|^2 / 2 = |a|^2 / 2 + (|b|^2 / 2 - <a, b>),
-   so one matrix product gives the score of every row. In a precision of unit u, with gamma = p u / (1 - p u) and
-   kappa = gamma / 2 + 2 u (and terms of higher order),
+1. *Products.* With a, b the centred, scaled and rounded q and t, |a - b|^2 / 2 is |a|^2 / 2 plus the score
+   |b|^2 / 2 - <a, b>, so one matrix product ranks all rows. In a precision of unit u, with
+   gamma = p u / (1 - p u) and kappa = gamma / 2 + 2 u (and terms of higher order),
 
        D^2 / 2  >=  |a|^2 (1/2 - kappa) + [ |b|^2 (1/2 - kappa) - fl<a, b> ]
 
@@ -21,7 +21,8 @@ row. The inputs are floating-point numbers and the distances are meant exactly, 
 Step 1 is done in float32; where its bound does not suffice (rows much closer together than to the centre), in
 float64, and where that does not, all differences of the query are formed. In few dimensions a k-d tree
 takes the place of the products. In each case the same check decides whether to go on, so the result does
-not depend on the way, and it is exact for any finite input.
+not depend on the way, and it is exact for any finite input. What is assumed of the matrix library is that
+it sums ordinary products in the precision it is given, in any order.
 
 References
 ----------
@@ -39,7 +40,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from .._jit.neighbours import differences, order, scan, within
 from .._threads import over_rows
 from .exact_distances import nearest_by_integers, rank_by_integers
 
@@ -48,7 +48,9 @@ __all__ = ["NeighbourIndex"]
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+_SMALL = 2.0**-900  # squares below may have lost bits to underflow
 _TAME = 2.0**500  # squares of such numbers do not overflow
+_FEATURES = 1 << 20  # beyond, the bound on float32 products says nothing
 _EXTRA = 8  # candidates beyond k: enough unless rows crowd within rounding
 _QUERIES, _ROWS = 512, 256  # of a block of products
 _UNIT = {np.dtype(np.float32): 2.0**-24, np.dtype(np.float64): 2.0**-53}
@@ -84,11 +86,11 @@ class NeighbourIndex:
         self.n, self.p = table.shape
         self.sparse = sp.issparse(table)
         entries = table.data if self.sparse else table
-        largest = float(np.abs(entries).max(initial=0.0))
+        largest = float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
         exponent = math.frexp(largest)[1] if largest > 0 else 0
         self.shift = -exponent if abs(exponent) > 300 else 0  # so that squares do not overflow
         self.table = self._shifted(table)
-        self.lossy = self.shift < 0 and not self._keeps_everything(entries)
+        self.lossy = self.shift < 0 and not bool(self._kept(entries).all())
         self.error = (self.p + 8) * 2.0**-53
         self.tree = cKDTree(self.table) if tree and not self.sparse else None
         self._prepared: dict[Any, Any] = {}
@@ -124,10 +126,11 @@ class NeighbourIndex:
         squares, rows = np.empty((len(queries), k)), np.empty((len(queries), k), dtype=np.int64)
         bounds = np.full(len(queries), np.inf)  # on the k-th squared distance
         near = min(k + _EXTRA, self.n)
-        tame = np.abs(queries).max(axis=1, initial=0.0) < _TAME
+        tame = (np.abs(queries).max(axis=1, initial=0.0) < _TAME) & self._kept(given).all(axis=1)
+        tame &= not self.lossy
         open_ = np.flatnonzero(tame)
         for way in self._ways():
-            if len(open_) == 0 or (way == "float64" and len(open_) < 8):
+            if len(open_) == 0 or (way == "float64" and len(open_) < 8 and self.p <= _FEATURES):
                 continue
             candidates, beyond = self._candidates(way, queries[open_], near)
             found = self._squares(queries[open_], candidates)
@@ -143,16 +146,28 @@ class NeighbourIndex:
             open_ = open_[~complete]
         for i in open_.tolist():
             squares[i], rows[i] = self._one_by_one(given[i], queries[i], float(bounds[i]), k)
-        with np.errstate(over="ignore", under="ignore"):
-            distances = np.ldexp(np.sqrt(squares), -self.shift)
-        for i in np.flatnonzero(~tame).tolist():  # so far away that squares overflow
+        distances = self._distances(queries, rows, squares, tame)
+        for i in np.flatnonzero(~tame).tolist():  # squares overflow, or the shift lost something
             distances[i], rows[i] = nearest_by_integers(given[i], self.source, k)
         return distances, rows
+
+    def _distances(self, queries: Array, rows: Indices, squares: Array, tame: Any) -> Array:
+        """The roots of the squares, formed again from scaled differences where squares vanish."""
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            distances = np.sqrt(squares)
+            which, place = np.nonzero((squares < _SMALL) & tame[:, None])
+            gaps = np.abs(queries[which] - _dense(self.table[rows[which, place]]))
+            largest = gaps.max(axis=1, initial=0.0)
+            shares = gaps / np.where(largest > 0, largest, 1.0)[:, None]
+            distances[which, place] = largest * np.sqrt(np.square(shares).sum(axis=1))
+            return np.ldexp(np.maximum.accumulate(distances, axis=1), -self.shift)
 
     def _ways(self) -> tuple[str, ...]:
         if self.sparse:
             return ("sparse",)
-        return ("tree" if self.tree is not None else "float32", "float64")
+        if self.tree is not None:
+            return ("tree", "float64")
+        return ("float32", "float64") if self.p <= _FEATURES else ("float64",)
 
     def _candidates(self, way: str, queries: Array, near: int) -> tuple[Indices, Array]:
         """``near`` rows for each query, and a squared distance within which there are no others."""
@@ -166,6 +181,8 @@ class NeighbourIndex:
 
     def _by_products(self, queries: Array, near: int, kind: Any) -> tuple[Indices, Array]:
         """Candidates by matrix products; all other rows lie at squared distance ``beyond`` or more."""
+        from .._jit.neighbours import scan
+
         centre, scale, table, offsets, kappa = self._prepare(kind)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             scaled = (queries - centre) * 2.0**scale
@@ -194,10 +211,11 @@ class NeighbourIndex:
             centre = self.table.mean(axis=0, dtype=np.float64)
             table = np.empty(self.table.shape, dtype=kind)
             largest = 0.0
-            step = max(1, (1 << 20) // max(1, self.p))
+            step = max(1, (1 << 16) // self.p)  # rows of a part stay in the cache
             parts = [slice(i, i + step) for i in range(0, self.n, step)]
             for part in parts:
-                largest = max(largest, float(np.abs(self.table[part] - centre).max(initial=0.0)))
+                centred = self.table[part] - centre
+                largest = max(largest, float(centred.max()), -float(centred.min()))
             scale = min(-math.frexp(largest)[1], 1000) if largest > 0 else 0
             norms = np.empty(self.n)
             for part in parts:
@@ -245,6 +263,8 @@ class NeighbourIndex:
 
     def _squares(self, queries: Array, rows: Indices) -> Array:
         """Squared distances of the candidates, from their differences."""
+        from .._jit.neighbours import differences
+
         squares = np.empty(rows.shape)
         if not self.sparse:
             differences(queries, self.table, np.ascontiguousarray(rows), squares)
@@ -265,6 +285,8 @@ class NeighbourIndex:
         self, given: Array, queries: Array, rows: Indices, squares: Array, k: int
     ) -> tuple[Any, Any]:
         """The first k of complete candidates, in exact order."""
+        from .._jit.neighbours import order
+
         rows, squares = np.ascontiguousarray(rows), np.ascontiguousarray(squares)
         undecided = np.zeros(len(rows), dtype=np.bool_)
         if not self.sparse:
@@ -277,14 +299,16 @@ class NeighbourIndex:
             own = np.searchsorted(ascending, rows[i])[None, :]
             order(query, table, own, squares[i : i + 1], self.error, k, undecided[i : i + 1])
             rows[i] = ascending[own[0]]
-        for i in np.flatnonzero(undecided | self.lossy).tolist():
+        for i in np.flatnonzero(undecided).tolist():
             chosen, by_integers = rows[i].copy(), squares[i].copy()
             ranks = rank_by_integers(given[i], self.source, chosen)
             rows[i], squares[i] = chosen[ranks], by_integers[ranks]
-        return np.maximum.accumulate(squares[:, :k], axis=1), rows[:, :k]
+        return squares[:, :k], rows[:, :k]
 
     def _one_by_one(self, given: Array, query: Array, bound: float, k: int) -> tuple[Any, Any]:
         """All rows within the bound on the k-th squared distance, from their differences."""
+        from .._jit.neighbours import within
+
         parts = []
         step = self.n if not self.sparse else max(1, (1 << 22) // max(1, self.p))
         for start in range(0, self.n, step):
@@ -300,11 +324,13 @@ class NeighbourIndex:
         )
         return first_squares[0], first_rows[0]
 
-    def _keeps_everything(self, entries: Any) -> bool:
-        """Whether no number became so small by the shift that it lost bits."""
+    def _kept(self, values: Any) -> Any:
+        """Which numbers survive the shift; those that become very small may lose bits."""
+        if self.shift >= 0:
+            return np.ones(values.shape, dtype=np.bool_)
         with np.errstate(under="ignore"):
-            back = np.ldexp(np.ldexp(entries.astype(np.float64), self.shift), -self.shift)
-        return bool(np.array_equal(back, entries))
+            back = np.ldexp(np.ldexp(values.astype(np.float64), self.shift), -self.shift)
+        return back == values
 
     def _shifted(self, values: Any) -> Any:
         """Times a power of two, in float64, where the table needs that."""

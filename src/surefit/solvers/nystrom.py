@@ -7,20 +7,21 @@ features of B = K_nm L'^-1,
 
     (B'SB + alpha I) b = B'S y,
 
-whose matrix is summed over blocks of rows: n m^2 operations and m^2 numbers, whatever n. Written so the condition
-number is lambda_max / alpha; the normal equations in a have its product with that of K_mm. The residual of those,
+whose matrix is summed over blocks of rows: n m^2 operations and m^2 numbers, whatever n. Written so the
+condition number is lambda_max / alpha; the normal equations in a have its product with that of K_mm. The
+residual of those,
 
     rho = K_mn S (K_nm a - y) + alpha K_mm a,
 
 is then computed once more from the rows, and corrected, until it is small.
 
-The centres are drawn by randomly pivoted Cholesky on a uniform sample of the rows: rows that the centres so far
-explain are not drawn again.
+The centres are drawn by randomly pivoted Cholesky on a uniform sample of the rows: rows that the centres so
+far explain are not drawn again.
 
 References
 ----------
-Williams & Seeger, "Using the Nystrom method to speed up kernel machines", NIPS 2000; Rudi, Camoriano & Rosasco,
-"Less is more: Nystrom computational regularization", NIPS 2015.
+Williams & Seeger, "Using the Nystrom method to speed up kernel machines", NIPS 2000; Rudi, Camoriano &
+Rosasco, "Less is more: Nystrom computational regularization", NIPS 2015.
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ def choose_centres(
         else np.sort(rng.choice(kept, _SAMPLE * count, replace=False))
     )
     rows = X[sample]
-    bound = kernel.on(rows.float() if is_torch(rows) else rows.astype(np.float32))
+    bound = kernel.on(rows, np.float32)
     diagonal = to_double(kernel.diag(rows))
     _, _, pivots = pivoted_cholesky(bound, diagonal, None, count, rng, 1e-7 * float(diagonal.sum()))
-    chosen = sample[np.unique(pivots)]
+    chosen = sample[np.unique(np.array(pivots, dtype=np.intp))]
     rest = np.setdiff1d(sample, chosen)
     missing = min(count - len(chosen), len(rest))  # of a matrix of low rank
     more = rng.choice(rest, missing, replace=False) if missing > 0 else rest[:0]
@@ -84,12 +85,12 @@ def nystrom(
     tol : float
     """
     K = bound.gram()
-    scale = float(K.diagonal().mean())
+    scale = float(abs(K.diagonal()).mean()) or 1.0
     jitter, lower = _EPS * bound.n * scale, None
     while lower is None:  # a Gram matrix with jitter above rounding has a factor
         square = K.clone() if is_torch(K) else K.copy()
         lower = cholesky(add_diagonal(square, jitter))
-        if lower is None and jitter > 1e-3 * abs(scale):
+        if lower is None and jitter > 1e-3 * scale:
             raise ValueError(
                 "the kernel matrix of the centres is not positive semi-definite: Nystrom needs a kernel "
                 "(KER-3). Use solver='cholesky', or a kernel."

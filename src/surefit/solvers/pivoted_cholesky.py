@@ -2,10 +2,10 @@ r"""A low-rank factor of a kernel matrix from a few of its columns: randomly piv
 
     K ~ F F',     F of shape (n, k),
 
-built as Gaussian elimination does, with the next pivots drawn in proportion to the diagonal that is left. Only
-the chosen columns of K are ever computed, n k values; the diagonal of K - FF' stays non-negative, and its sum,
-the trace of the error, is known at every step. Pivots are drawn a block at a time, so that the work is in matrix
-products.
+built as Gaussian elimination does, with the next pivots drawn in proportion to the diagonal that is left.
+Only the chosen columns of K are ever computed, n k values; the diagonal of K - FF' stays non-negative, and
+its sum, the trace of the error, is known at every step. Pivots are drawn a block at a time, so that the
+work is in matrix products.
 
 References
 ----------
@@ -78,7 +78,7 @@ def pivoted_cholesky(
         left = left - (fresh * fresh).sum(0)
         left = left.clamp(min=0.0) if is_torch(left) else np.maximum(left, 0.0)
         left[chosen] = 0.0
-        pivots += [int(i) for i in chosen]
+        pivots += chosen.tolist()
         size += count
     return F[:, :size], left, pivots
 

@@ -39,16 +39,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
-from .._jit.smo import solve_block
 from ..iterate import Iterate
-from .kernel_rows import RowSource, WholeMatrix
+from .kernel_rows import RowSource
+from .smo_block import one_block
+from .smo_rounds import rounds
+from .smo_state import BoxTask, Multipliers, State, over_rows_of
 
 __all__ = ["BoxTask", "Multipliers", "smo"]
 
@@ -56,44 +55,8 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 _SINGLE = 2048  # variables that are one block
 _SHARE = 4  # a sample has one row in so many
-_ROUGH = 1e-2  # how well its problem is solved
-_BAND = 0.1  # half the width about the margin in which a row is of neither side
-_ROUND = 20_000  # steps of a block between two looks at the clock
-_POLISH = 8  # times that a small problem goes on after its tolerance is met
-_SMALL = 1024
-_FREE = 600  # free variables up to which their linear system is solved
-_SWEEPS = 50  # bounds that the Newton steps of one round may run into
-_EPS = float(np.finfo(np.float64).eps)
-_EPS32 = float(np.finfo(np.float32).eps)
-
-
-@dataclass(frozen=True)
-class BoxTask:
-    """The numbers of the problem; ``row[i]`` is the row of the kernel matrix that variable i belongs to."""
-
-    t: Array
-    lo: Array
-    hi: Array
-    row: Index
-
-    def null_value(self) -> float:
-        """The primal objective at w = 0 with its best offset; 0 where it is infinite."""
-        if not (np.isfinite(self.hi).all() and np.isfinite(self.lo).all()):
-            return 0.0
-        order = np.argsort(self.t)
-        t, up, down = self.t[order], self.hi[order], -self.lo[order]
-        slope = np.cumsum(down) - (up.sum() - np.cumsum(up))  # right of t_k
-        b = t[min(int(np.searchsorted(slope, 0.0)), len(t) - 1)]
-        return float(up @ np.maximum(t - b, 0.0) + down @ np.maximum(b - t, 0.0))
-
-
-class Multipliers(NamedTuple):
-    """A point: ``f`` is K beta over the rows of the kernel matrix."""
-
-    beta: Array
-    f: Array
-    offset: float
-    violation: float
+_ROUGH = 0.1  # how well its problem is solved
+_BAND = 0.05  # half the width about the margin in which a row is of neither side
 
 
 def smo(
@@ -128,20 +91,20 @@ def smo(
     n = len(task.t)
     beta = np.zeros(n) if beta is None else np.array(beta, dtype=np.float64)
     limit = math.inf if max_steps is None else max_steps
-    state = _State(source, task, beta, np.zeros(source.n), tol)
+    state = State(source, task, beta, np.zeros(source.n), tol)
     if f is not None:
         state.f[:] = f
     elif beta.any():
-        _refresh(source, task, beta, state.f)
+        state.refresh()
     elif n > 2 * _SINGLE:
-        yield from _from_a_sample(state, min(size, n), shrinking, limit)
+        yield from from_a_sample(state, min(size, n), shrinking, limit)
     if n <= _SINGLE:
-        yield from _one_block(state, limit)
+        yield from one_block(state, limit)
     else:
-        yield from _rounds(state, min(size, n), limit, shrinking)
+        yield from rounds(state, min(size, n), limit, shrinking)
 
 
-def _from_a_sample(state: _State, size: int, shrinking: bool, limit: float) -> Iterator[Iterate]:
+def from_a_sample(state: State, size: int, shrinking: bool, limit: float) -> Iterator[Iterate]:
     """A start: the solution for a quarter of the rows, each counted four times, says which side rows are on.
 
     Rows in the sample keep a quarter of their multiplier. The others get C or 0 by their loss under that
@@ -166,17 +129,21 @@ def _from_a_sample(state: _State, size: int, shrinking: bool, limit: float) -> I
         found, steps = iterate.x, steps + iterate.cost
         if iterate.estimate <= max(state.tol, _ROUGH) or steps >= limit:
             break
-    weights = np.bincount(task.row[chosen], weights=found.beta, minlength=source.n)
-    used = np.flatnonzero(weights)
+    used, weights = over_rows_of(task.row[chosen], found.beta, source.n)
     rough = np.zeros(source.n)
-    source.add(used, weights[used], rough)
+    source.add(used, weights, rough)
     if np.isfinite(task.hi).all() and np.isfinite(task.lo).all():
         fixed = np.full(len(task.t), np.nan)
         fixed[chosen] = found.beta / _SHARE
         state.beta[:] = _balanced(task, task.t - rough[task.row], found.offset, fixed)
     else:
         state.beta[chosen] = found.beta
-    _refresh(source, task, state.beta, state.f)
+    if np.isfinite(task.hi).all() and np.isfinite(task.lo).all():
+        new = np.where(inside[task.row], 0.0, state.beta)
+        state.f[:] = rough / _SHARE
+        state.refresh(new)
+    else:
+        state.f[:] = rough
     yield state.iterate(steps)._replace(estimate=math.inf)
 
 
@@ -228,256 +195,3 @@ def _settle(beta: Array, task: BoxTask) -> Array:
         if beta.sum() == 0.0:
             break
     return beta
-
-
-class _State:
-    """What the rounds change: beta, f, and which rows of f are kept up to date."""
-
-    def __init__(self, source: RowSource, task: BoxTask, beta: Array, f: Array, tol: float) -> None:
-        self.source, self.task, self.beta, self.f, self.tol = source, task, beta, f, tol
-        self.null = task.null_value()
-        self.active: Index | None = None  # variables whose f is kept; None: all
-        self.behind = np.zeros(source.n)  # beta over rows that the others' f has not seen
-
-    def sides(self, among: Index | None = None) -> tuple[Array, Array, Array]:
-        """v, and v where the variable may rise (else -inf) or fall (else inf)."""
-        task = self.task
-        pick = slice(None) if among is None else among
-        v = task.t[pick] - self.f[task.row[pick]]
-        up = np.where(self.beta[pick] < task.hi[pick], v, -np.inf)
-        low = np.where(self.beta[pick] > task.lo[pick], v, np.inf)
-        return v, up, low
-
-    def floor(self) -> float:
-        """What rounding does to f: below it a violation says nothing."""
-        largest = float(self.source.diag.max(initial=0.0))
-        return 8.0 * _EPS * (largest * float(np.linalg.norm(self.beta)) + 1.0)
-
-    def iterate(self, steps: int) -> Iterate:
-        """The point with its offset, over all variables."""
-        task, beta = self.task, self.beta
-        v, up, low = self.sides()
-        top, bottom = float(up.max(initial=-np.inf)), float(low.min(initial=np.inf))
-        free = (beta < task.hi) & (beta > task.lo)
-        middle = 0.5 * (top + bottom) if math.isfinite(top + bottom) else max(top, -1e300)
-        offset = float(v[free].mean()) if free.any() else middle
-        quadratic = float(beta @ self.f[task.row])
-        losses = np.maximum(v - offset, 0.0) @ _finite(task.hi) + np.maximum(
-            offset - v, 0.0
-        ) @ _finite(-task.lo)
-        dual = float(task.t @ beta) - 0.5 * quadratic
-        violation = max(top - bottom, 0.0)
-        gap = 0.5 * quadratic + float(losses) - dual
-        if not np.isfinite(task.hi).all() or not np.isfinite(task.lo).all():
-            gap = 0.0  # a bound on the losses says nothing where they may not occur
-        relative = gap / self.null if self.null > 0 else 0.0
-        point = Multipliers(beta, self.f, offset, violation)
-        return Iterate(point, value=-dual, estimate=max(violation, relative), cost=max(steps, 1))
-
-
-def _finite(bounds: Array) -> Array:
-    return np.where(np.isfinite(bounds), bounds, 0.0)
-
-
-def _one_block(state: _State, limit: float) -> Iterator[Iterate]:
-    """SMO on all variables at once, with Newton steps on the free ones.
-
-    SMO finds out which variables are free; given these, the rest is a linear system. Small problems so end at
-    the rounding of f, not at ``tol``: the model then depends on the data, not on the order of the rows.
-    """
-    task, source = state.task, state.source
-    K = np.ascontiguousarray(source.block(task.row))
-    diag, seen = source.diag[task.row], np.empty(1)
-    v, inner, done, more = task.t - state.f[task.row], state.tol, 0, _POLISH
-    limit = min(limit, max(10_000_000, 100 * len(v)))
-    yield state.iterate(0)
-    while done < limit:
-        start = state.beta.copy()
-        room = int(min(_ROUND, max(1000, 10 * len(v)), limit - done))
-        steps = solve_block(K, diag, v, state.beta, task.lo, task.hi, inner, room, seen)
-        done += steps
-        if done < limit:
-            _newton(state, K, task.t - K @ state.beta)
-        move = np.bincount(task.row, weights=state.beta - start, minlength=source.n)
-        rows = np.flatnonzero(move)
-        source.add(rows, move[rows], state.f)
-        v = task.t - state.f[task.row]  # without the rounding of many small updates
-        point = state.iterate(steps)
-        if point.x.violation <= state.floor() or not len(rows):
-            yield point._replace(estimate=min(point.estimate, point.x.violation))
-            return
-        if point.estimate <= state.tol and more and len(v) <= _SMALL:
-            more -= 1
-        else:
-            yield point
-        inner = min(inner, 0.1 * point.x.violation)
-
-
-def _newton(state: _State, K: NDArray[Any], v: Array) -> None:
-    """Solve for the free variables with the others fixed, as far as their bounds allow.
-
-    v_F - K_FF d = b 1, sum(d) = 0: the stationarity of the objective on the free variables. K_FF gets the
-    rounding of its entries added to its diagonal. Where it is singular, for instance with more free variables
-    than features, the step then runs along its null space until a variable meets its bound.
-    """
-    task, beta, full = state.task, state.beta, 0
-    for _ in range(_SWEEPS):
-        free = np.flatnonzero((beta > task.lo) & (beta < task.hi))
-        if not 2 <= len(free) <= _FREE:
-            return
-        system = np.zeros((len(free) + 1, len(free) + 1))
-        system[:-1, :-1] = K[np.ix_(free, free)]
-        scale = float(np.abs(np.diagonal(system)).max()) or 1.0
-        system[:-1, -1] = system[-1, :-1] = scale
-        system.flat[: -1 : len(free) + 2] += 64.0 * _EPS * scale
-        d = _linear_solve(system, np.append(v[free], 0.0))
-        d = d[:-1] - d[:-1].mean()
-        if (
-            not np.isfinite(d).all() or not d @ v[free] > 0.0
-        ):  # not a direction of ascent of the dual
-            return
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(
-                d > 0, (task.hi[free] - beta[free]) / d, (task.lo[free] - beta[free]) / d
-            )
-        room[d == 0] = np.inf
-        step = min(1.0, float(room.min()))
-        moved = np.clip(beta[free] + step * d, task.lo[free], task.hi[free])
-        if step < 1.0:
-            hit = int(np.argmin(room))
-            moved[hit] = task.hi[free[hit]] if d[hit] > 0 else task.lo[free[hit]]
-        v -= K[:, free] @ (moved - beta[free])
-        beta[free] = moved
-        full += step == 1.0
-        if full == 2:  # the second corrects what was added to the diagonal
-            return
-
-
-def _linear_solve(system: Array, right: Array) -> Array:
-    """LAPACK's symmetric solver; a system that is singular after all gives infinities."""
-    *_, x, info = scipy.linalg.lapack.dsysv(system, right)
-    return x if info == 0 else np.full(len(right), np.inf)
-
-
-def _rounds(state: _State, size: int, limit: float, shrinking: bool) -> Iterator[Iterate]:
-    task = state.task
-    kept = np.empty(0, dtype=np.int64)
-    done, goal = 0, max(state.tol, _reach(state))
-    point = state.iterate(0)
-    yield point
-    while done < limit:
-        chosen, violation = _choose(state, size, kept)
-        if violation <= goal or len(chosen) < 2:
-            if state.active is not None:  # bring everything up to date before believing it
-                _catch_up(state)
-                continue
-            point = state.iterate(0)
-            if point.estimate <= state.tol and state.source.exact:
-                yield point
-                return
-            if not state.source.exact and state.tol < goal:
-                state.source = state.source.sharper()
-                state.f[:] = 0.0
-                _refresh(state.source, task, state.beta, state.f)
-                goal = state.tol
-                continue
-            if point.estimate <= state.tol or violation <= state.floor():
-                yield point
-                return
-            goal *= 0.5  # the violation is met, but not yet the gap
-            continue
-        steps, kept = _round(state, chosen, violation, goal, int(min(limit - done, 1 << 40)))
-        done += steps
-        if shrinking:
-            _shrink(state)
-        yield state.iterate(steps)._replace(estimate=math.inf)  # f of waiting rows is behind
-
-
-def _reach(state: _State) -> float:
-    """What single precision can show: the rounding of f, a sum over the multipliers."""
-    if state.source.exact:
-        return 0.0
-    largest = 1.0 + getattr(state.source, "largest", 1.0)
-    return (
-        8.0 * _EPS32 * largest * math.sqrt(float(_finite(state.task.hi) @ _finite(state.task.hi)))
-    )
-
-
-def _choose(state: _State, size: int, kept: Index) -> tuple[Index, float]:
-    """The block of the next round, and the violation over the variables that are kept up to date."""
-    among = state.active
-    _, up, low = state.sides(among)
-    top, bottom = up.max(initial=-np.inf), low.min(initial=np.inf)
-    violation = float(top - bottom)
-    if not violation > 0.0:
-        return np.empty(0, dtype=np.int64), 0.0
-    position = np.arange(len(up)) if among is None else among
-    taken = np.zeros(len(state.task.t), dtype=np.bool_)
-    taken[kept] = True
-    fresh = size - len(kept)
-    chosen = [kept]
-    for score in (-up, low):
-        order = _smallest(score, size)
-        order = order[np.isfinite(score[order])]
-        order = position[order]
-        order = order[~taken[order]][: (fresh + 1) // 2]
-        taken[order] = True
-        chosen.append(order)
-    return np.concatenate(chosen), violation
-
-
-def _smallest(score: Array, count: int) -> Index:
-    if count >= len(score):
-        return np.argsort(score)
-    first = np.argpartition(score, count)[:count]
-    return first[np.argsort(score[first])]
-
-
-def _round(
-    state: _State, chosen: Index, violation: float, goal: float, limit: int
-) -> tuple[int, Index]:
-    """Solve the block; the steps made, and the variables to keep for the next round."""
-    task, beta = state.task, state.beta
-    rows = task.row[chosen]
-    K, seen = np.ascontiguousarray(state.source.block(rows)), np.empty(1)
-    local, v = beta[chosen], task.t[chosen] - state.f[rows]
-    start = local.copy()
-    inner = max(0.1 * violation, 0.5 * goal)
-    lo, hi = task.lo[chosen], task.hi[chosen]
-    steps = solve_block(K, state.source.diag[rows], v, local, lo, hi, inner, limit, seen)
-    beta[chosen] = local
-    move = np.bincount(rows, weights=local - start, minlength=state.source.n)
-    changed = np.flatnonzero(move)
-    if state.active is None:
-        state.source.add(changed, move[changed], state.f)
-    else:
-        live = np.unique(task.row[state.active])
-        state.source.add(changed, move[changed], state.f, live)
-        state.behind[changed] += move[changed]
-    free = (local > lo) & (local < hi)
-    stay = chosen[free]
-    if len(stay) > len(chosen) // 2:
-        stay = stay[: len(chosen) // 2]
-    return steps, stay
-
-
-def _shrink(state: _State) -> None:
-    """Hook: see _catch_up."""
-
-
-def _catch_up(state: _State) -> None:
-    """Bring f of the waiting rows up to date, and let all take part again."""
-    task = state.task
-    live = np.zeros(state.source.n, dtype=np.bool_)
-    live[task.row[state.active]] = True
-    rows = np.flatnonzero(state.behind)
-    state.source.add(rows, state.behind[rows], state.f, np.flatnonzero(~live))
-    state.active, state.behind[:] = None, 0.0
-
-
-def _refresh(source: RowSource, task: BoxTask, beta: Array, f: Array) -> None:
-    """f = K beta, from nothing."""
-    weights = np.bincount(task.row, weights=beta, minlength=source.n)
-    rows = np.flatnonzero(weights)
-    if len(rows):
-        source.add(rows, weights[rows], f)

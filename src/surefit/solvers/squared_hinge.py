@@ -2,18 +2,19 @@ r"""Newton's method on the primal of a support vector machine with a squared los
 
     min_{w, b}  1/2 ||w||^2 (+ 1/2 (b/B)^2) + sum_i l_i(x_i'w + b),     l_i the losses with d_i > 0
 
-of :mod:`surefit.solvers.box_dual`: the squared hinge and the squared epsilon-insensitive loss. The objective is
-a quadratic on each of finitely many pieces: only the rows with a positive loss bend it. A Newton step solves
+of :mod:`surefit.solvers.box_dual`: the squared hinge and the squared epsilon-insensitive loss. The
+objective is a quadratic on each of finitely many pieces: only the rows with a positive loss bend it. A
+Newton step solves
 
     (I + X_A' diag(1/d_A) X_A) dw = -gradient,     A the rows with a loss,
 
-and the line search along it is exact, since the objective is a piecewise quadratic function of the step. Once A
-is that of the solution, the next step ends there.
+and the line search along it is exact, since the objective is a piecewise quadratic function of the step.
+Once A is that of the solution, the next step ends there.
 
 References
 ----------
-Mangasarian, "A finite Newton method for classification" (2002); Chapelle, "Training a support vector machine in
-the primal" (2007).
+Mangasarian, "A finite Newton method for classification" (2002); Chapelle, "Training a support vector machine
+in the primal" (2007).
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def squared_hinge(X: Design, problem: BoxDual, start: Point | None = None) -> It
         weights = np.where(beta != 0.0, 1.0 / problem.d, 0.0)
         dw, db = _direction(X, weights, made - w, total - ridge * b, ridge, bool(kept.scaling))
         dz = to_numpy(X.dot(dw)) + db
-        length = _exact_step(problem, z, dz, float(w @ dw) + ridge * b * db, float(dw @ dw) + ridge * db**2)
+        length = _exact_step(
+            problem, z, dz, float(w @ dw) + ridge * b * db, float(dw @ dw) + ridge * db**2
+        )
         new_w, new_b = w + length * dw, b + length * db
         if length <= 0.0 or (np.array_equal(new_w, w) and new_b == b):
             return

@@ -34,8 +34,8 @@ def l1_min_c(
 ) -> float:
     r"""The C below which all coefficients of an l1-penalised model are 0.
 
-    w = 0 is optimal exactly when no column's slope exceeds its price, :math:`C |\sum_i l'(0) y_i x_{ij}| \le 1`, with
-    slope 2 for the squared hinge and 1/2 for the logistic loss at 0.
+    w = 0 is optimal exactly when no column's slope exceeds its price, :math:`C |\sum_i l'(0) y_i x_{ij}|
+    \le 1`, with slope 2 for the squared hinge and 1/2 for the logistic loss at 0.
 
     Parameters
     ----------

@@ -3,9 +3,9 @@ r"""The duality gap of Crammer and Singer's multi-class machine.
     P(W) = 1/2 sum_m (||w_m||^2 + (b_m / B)^2) + sum_i c_i max_m ([m != y_i] + z_im - z_iy_i)
     D(beta) = sum_i beta_iy_i - 1/2 sum_m (||sum_i beta_im x_i||^2 + (B sum_i beta_im)^2),
 
-beta_im <= c_i [m = y_i], sum_m beta_im = 0. The fit hands beta over as ``dual_coef_``; it is repaired, not trusted:
-p_im = c_i [m = y_i] - beta_im must be non-negative with sum c_i, so negative entries become 0, and the row is scaled.
-This module uses no solver.
+beta_im <= c_i [m = y_i], sum_m beta_im = 0. The fit hands beta over as ``dual_coef_``; it is repaired, not
+trusted: p_im = c_i [m = y_i] - beta_im must be non-negative with sum c_i, so negative entries become 0, and
+the row is scaled. This module uses no solver.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def crammer_singer_claims(
     tol: float,
     name: str,
 ) -> list[Claim]:
-    """The gap, at most ``tol`` times the objective at W = 0; W of shape (p, K), ``scaling`` 0 for no intercept."""
+    """The gap, at most ``tol`` times the objective at W = 0.
+
+    W has the shape (p, K); ``scaling`` is 0 where there is no intercept.
+    """
     K, n = W.shape[1], len(codes)
     own, wide = (np.arange(n), codes), W.astype(np.float64)
     z = to_numpy(design.dot(wide)) + b

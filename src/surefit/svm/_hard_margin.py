@@ -2,11 +2,11 @@ r"""The hard margin (C infinite): what is claimed about it, and about data that 
 
     min 1/2 ||w||^2 (+ 1/2 (b/B)^2)    such that    y_i (<x_i, w> + b) >= 1                       (SVM-2)
 
-has a solution exactly when a hyperplane separates the classes. Its dual is max_{alpha >= 0} sum alpha - 1/2 ||sum
-alpha_i y_i x_i||^2, with sum alpha_i y_i = 0 for a free intercept (SVM-4). The certificate brings both sides to
-feasibility: (w, b) divided by its least margin y z, alpha by shrinking the heavier class. Where nothing separates,
-weights lambda >= 0 with sum lambda_i y_i (x_i, 1) = 0 prove it (Gordan's theorem), and the fit hands them over as
-``farkas_``; they are not trusted either.
+has a solution exactly when a hyperplane separates the classes. Its dual is max_{alpha >= 0} sum alpha - 1/2
+||sum alpha_i y_i x_i||^2, with sum alpha_i y_i = 0 for a free intercept (SVM-4). The certificate brings
+both sides to feasibility: (w, b) divided by its least margin y z, alpha by shrinking the heavier class.
+Where nothing separates, weights lambda >= 0 with sum lambda_i y_i (x_i, 1) = 0 prove it (Gordan's theorem),
+and the fit hands them over as ``farkas_``; they are not trusted either.
 
 This module uses no solver.
 """
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import to_numpy
-from ..certificate import Claim, Kind
+from ..certificate import Claim, Kind, Status
 from ..design import Design
 from ._linear_claims import witness_of
 
@@ -57,17 +57,22 @@ def hard_margin_claims(
     proof = _farkas_claim(design, y, used, farkas, fit_intercept)
     distance = least / norm if norm > 0 else 0.0
     words = "margin" if least > 0 else "least signed distance"
-    statement = f"y(<x, w> + b) >= 1 for every row, to within {max(1.0 - least, 0.0):.1e}; the {words} is {distance:.6g}"
-    if proof is not None:
+    short = max(1.0 - least, 0.0)
+    statement = (
+        f"y(<x, w> + b) >= 1 for every row, to within {short:.1e}; the {words} is {distance:.6g}"
+    )
+    impossible = proof is not None and proof.status is Status.HOLDS
+    if impossible:
         statement = (
-            "no hyperplane separates the two classes, so there is no hard margin; this model is the one of C = 1"
+            "no hyperplane separates the two classes, so there is no hard margin; this model is the one of "
+            "C = 1"
         )
     found = [
         Claim.check("hard margin", statement, Kind.EXACT, 1.0 - least, tol, "SVM-2", floor=rounding)
     ]
     if proof is not None:
         found.append(proof)
-    elif least > 0:
+    if least > 0 and not impossible:
         found += _gap_claims(
             design, y, used, w, b, margins, least, intercept, fit_intercept, beta, tol, rounding
         )
@@ -105,13 +110,19 @@ def _gap_claims(
     dual = best * total - 0.5 * best**2 * length
     floor = 2.0 * rounding * primal + 64.0 * _EPS * (primal + abs(total))
     gap = primal - dual
-    statement = f"half the squared length of w, {primal:.6g}, is within {max(gap, floor):.1e} of the least"
+    statement = (
+        f"half the squared length of w, {primal:.6g}, is within {max(gap, floor):.1e} of the least"
+    )
     slack = float((alpha * np.maximum(np.where(used, margins, 1.0) - 1.0, 0.0)).sum())
     on = int((alpha > 1e-9 * max(float(alpha.max(initial=0.0)), 1e-300)).sum())
     touch = f"{on} rows hold the margin; their dual variables times their slacks sum to {slack:.1e}"
     return [
-        Claim.check("duality gap", statement, Kind.OPTIMAL, max(gap, 0.0), tol * primal, "SVM-4", floor=floor),
-        Claim.check("complementary slackness", touch, Kind.EXACT, slack, tol * primal, "SVM-9", floor=floor),
+        Claim.check(
+            "duality gap", statement, Kind.OPTIMAL, max(gap, 0.0), tol * primal, "SVM-4", floor=floor
+        ),
+        Claim.check(
+            "complementary slackness", touch, Kind.EXACT, slack, tol * primal, "SVM-9", floor=floor
+        ),
     ]  # fmt: skip
 
 
@@ -119,11 +130,11 @@ def _farkas_claim(
     design: Design, y: Array, used: NDArray[np.bool_], farkas: Any, fit_intercept: bool
 ) -> Claim | None:
     """No hyperplane separates: a convex combination of the signed rows is 0."""
-    weights = witness_of(farkas, np.where(used, 1.0, 0.0))
-    if weights is None or not weights.any():
+    given = witness_of(farkas, np.where(used, 1.0, 0.0))
+    if given is None or not (given < 0.0).any():
         return None
-    weights = np.maximum(-weights, 0.0)
-    weights = weights / float(weights.sum()) if weights.any() else weights
+    weights = np.maximum(-given, 0.0)
+    weights = weights / float(weights.sum())
     v = design.tdot(design.vector(weights * y))
     total = float((weights * y).sum()) if fit_intercept else 0.0
     residual = math.hypot(float(np.linalg.norm(v)), total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._namespace import is_torch, like, to_numpy
+from .._threads import one_thread, rows_only
 from ..base import scale_error
 from ..design import RowBlocks, as_design
 from ..inputs import is_native, validate_native_X
 from ..solvers.box_dual import Intercept
 
-__all__ = ["check_size", "intercept_of", "rows_of", "scores", "seed_of", "stored"]
+__all__ = ["check_size", "intercept_of", "rows_of", "scores", "seed_of", "stored", "threads_for"]
 
 Array = NDArray[np.float64]
 _LARGEST = 1e150  # whose squares, and sums of them, are still numbers
@@ -49,6 +51,11 @@ def rows_of(X: Any, kept: NDArray[np.bool_]) -> Any:
     if isinstance(X, RowBlocks):
         X = X.home()
     return X.tocsr()[kept] if sp.issparse(X) else X[like(kept, X)]
+
+
+def threads_for(X: Any) -> AbstractContextManager[None]:
+    """One thread of the matrix library where rows are split by us, or where its products are short."""
+    return one_thread if sp.issparse(X) else rows_only(X)
 
 
 def seed_of(rng: np.random.RandomState) -> int:

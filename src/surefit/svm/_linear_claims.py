@@ -1,11 +1,12 @@
 r"""What is claimed about a linear support vector machine.
 
-* *duality gap* (SVM-7): the objective is within so much of its minimum. The fit hands over its dual variables,
-  ``dual_coef_`` (beta_i = y_i alpha_i). They are not trusted: :func:`surefit.duality.duality_gap` repairs them to
-  feasibility, so that wrong ones can only weaken the claim.
-* *complementary slackness* (SVM-9): alpha_i = 0 beyond the margin, alpha_i = c_i inside it, anything in between on
-  it. The residual is the sum over the rows of l(z) + l*(theta) - theta z >= 0, theta = -beta / c; for the hinge that
-  is alpha [m - 1]_+ + (c - alpha) [1 - m]_+, m = y z.
+* *duality gap* (SVM-7): the objective is within so much of its minimum. The fit hands over its dual
+  variables, ``dual_coef_`` (beta_i = y_i alpha_i). They are not trusted:
+  :func:`surefit.duality.duality_gap` repairs them to feasibility, so that wrong ones can only weaken the
+  claim.
+* *complementary slackness* (SVM-9): alpha_i = 0 beyond the margin, alpha_i = c_i inside it, anything in
+  between on it. The residual is the sum over the rows of l(z) + l*(theta) - theta z >= 0, theta = -beta /
+  c; for the hinge that is alpha [m - 1]_+ + (c - alpha) [1 - m]_+, m = y z.
 * *margin* (SVM-1): where every row is on its side, the distance of the nearest.
 
 This module uses no solver.
@@ -128,5 +129,7 @@ def _margin(y: Array, c: Array, z: Array, coef: Array) -> list[Claim]:
     if wrong or norm == 0.0:
         return []
     distance = float(margins.min()) / norm
-    statement = f"every row is on its side of the hyperplane, the nearest at a distance of {distance:.6g}"
+    statement = (
+        f"every row is on its side of the hyperplane, the nearest at a distance of {distance:.6g}"
+    )
     return [Claim.check("margin", statement, Kind.EXACT, wrong, 0.0, "SVM-1")]

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._threads import one_thread
 from ..design import as_design
 from ..duality import duality_gap, null_value
 from ..iterate import Iterate, run
@@ -23,7 +24,7 @@ from ._linear import intercept_of, rows_of, seed_of
 __all__ = ["Solved", "fit_binary", "fit_box", "fit_classes"]
 
 Array = NDArray[np.float64]
-# Where Crammer and Singer's machine goes when tol is looser: once the face is found, the last digits are cheap.
+# Where Crammer and Singer's machine goes when tol is looser: once the face is found, digits are cheap.
 _SMALL, _EXACT, _CLOSE = 100_000, 1e-14, 1e-6
 _CELLS = 1e8  # entries of a matrix in which a separating hyperplane is looked for first
 
@@ -67,11 +68,16 @@ def fit_box(
         seed=seed_of(rng), verbose=int(model.verbose), name=name,
     )  # fmt: skip
     point: Point = fit.x
-    return Solved(point.w[None], np.array([point.b]), _spread(point.beta, kept), fit.n_iter, fit.stop.value)
+    return Solved(
+        point.w[None], np.array([point.b]), _spread(point.beta, kept), fit.n_iter, fit.stop.value
+    )
 
 
 def _null(model: Any, problem: BoxDual) -> float:
-    loss, c = model._loss(), np.where(problem.d > 0, 0.5 / np.where(problem.d > 0, problem.d, 1.0), 0.0)
+    loss, c = (
+        model._loss(),
+        np.where(problem.d > 0, 0.5 / np.where(problem.d > 0, problem.d, 1.0), 0.0),
+    )
     c = np.where(problem.d > 0, c, np.maximum(problem.high, -problem.low))
     return null_value(loss, problem.t, c, fit_intercept=True)
 
@@ -88,8 +94,12 @@ def _fit_hard(
 ) -> Solved:
     """The hard margin; where there is none, the soft margin of C = 1 and the proof."""
     scale = float(len(y))  # of the objective
-    if rows.shape[0] * rows.shape[1] <= _CELLS:  # beyond that, whether it holds shows in the certificate
-        plain = rows if sp.issparse(rows) or isinstance(rows, np.ndarray) else as_design(rows).home()
+    if (
+        rows.shape[0] * rows.shape[1] <= _CELLS
+    ):  # beyond that, whether it holds shows in the certificate
+        plain = (
+            rows if sp.issparse(rows) or isinstance(rows, np.ndarray) else as_design(rows).home()
+        )
         found = separate(plain, y, fit_intercept=bool(model.fit_intercept))
         if found.margin <= 0.0:
             problem = classification(y, np.ones(len(y)), squared=False, intercept=intercept)
@@ -159,10 +169,11 @@ def fit_classes(
     if model.max_iter == 0:
         steps = iter(())
     tol = min(0.5 * float(model.tol), _EXACT if kept.sum() * classes <= _SMALL else _CLOSE)
-    fit = run(
-        steps, tol=tol * float(c.sum()), max_iter=max(1, int(model.max_iter)),
-        verbose=int(model.verbose), name=type(model).__name__,
-    )  # fmt: skip
+    with one_thread:  # the products are of a few rows each
+        fit = run(
+            steps, tol=tol * float(c.sum()), max_iter=max(1, int(model.max_iter)),
+            verbose=int(model.verbose), name=type(model).__name__,
+        )  # fmt: skip
     beta = np.zeros((classes, len(c)))
     if fit.x is None:
         return Solved(np.zeros((classes, X.shape[1])), np.zeros(classes), beta, 0, fit.stop.value)

@@ -18,6 +18,7 @@ from ..solvers.smo import BoxTask, Multipliers, smo
 __all__ = ["Machine", "solve_machine"]
 
 Array = NDArray[np.float64]
+_BLOCK = 2048  # variables of a working set
 _MARGIN = 0.8  # the share of tol that the solver aims at: its own rounding must not cost the claim
 _UNBOUNDED = 2_000_000  # SMO steps after which an unbounded problem gives up
 _LARGEST = 1500  # rows of the test for a Farkas certificate
@@ -45,12 +46,16 @@ def solve_machine(
     start: Machine | None = None,
     size: int | None = None,
 ) -> Machine:
-    """The solution of a box problem, from ``start`` where one is at hand (for a smaller C, say)."""
+    """The solution of a box problem, from ``start`` where one is at hand.
+
+    The multipliers for some C, times any factor up to the ratio of the two, are a start for a larger one, with
+    ``f`` times the same factor; ``source`` keeps its kernel rows.
+    """
     hard = not (np.isfinite(task.hi).all() and np.isfinite(task.lo).all())
     limit = max_iter if max_iter >= 0 else (_UNBOUNDED if hard else None)
     aim = _MARGIN * tol
     steps = smo(
-        source, task, tol=aim, max_steps=limit, shrinking=shrinking, size=size or _size(task),
+        source, task, tol=aim, max_steps=limit, shrinking=shrinking, size=size or _BLOCK,
         beta=None if start is None else start.beta, f=None if start is None else start.f,
     )  # fmt: skip
     watch = _Watch(source, task) if hard and len(np.unique(task.row)) == len(task.row) else None
@@ -65,11 +70,9 @@ def solve_machine(
     x: Multipliers = fit.x
     farkas = None if watch is None else watch.found
     stop = fit.stop if farkas is None else Stop.FINISHED
-    return Machine(x.beta, x.f, x.offset, max(fit.n_iter - 1, 0), stop, farkas)
-
-
-def _size(task: BoxTask) -> int:
-    return 2048
+    if max_iter >= 0 and fit.n_iter >= max_iter and not fit.converged:
+        stop = Stop.MAX_ITER
+    return Machine(x.beta, x.f, x.offset, fit.n_iter, stop, farkas)
 
 
 class _Watch:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
 from ._platt import couple, platt, sigmoid
-from ._sources import take
+from ._rows import kernel_sums, take
 from ._svc_claims import Box, box_claims, undecided_gap
-from .base import kernel_sums
 
 __all__ = [
     "Pair",
@@ -62,14 +61,14 @@ def pair_claims(
     support = np.asarray(model.support_)
     farkas = np.atleast_2d(getattr(model, "farkas_", np.zeros((len(pairs), 0))))
     cost = sum(len(pair.rows) * np.count_nonzero(w) for pair, w in zip(pairs, W.T))
-    decide = full or model._given or cost <= _CHEAP
+    decide = bool(full or model._given or cost <= _CHEAP)
     found = []
     for k, pair in enumerate(pairs):
         name = f"{model.classes_[pair.first]} vs {model.classes_[pair.second]}"
         place = np.full(X.shape[0], -1)
         place[pair.rows] = np.arange(len(pair.rows))
         used = np.flatnonzero(W[:, k])
-        if len(used) and (place[support[used]] < 0).any() or not len(pair.rows):
+        if (len(used) and (place[support[used]] < 0).any()) or not len(pair.rows):
             words = "a support vector is not a row of these classes"
             claim = Claim.check("support rows", words, Kind.EXACT, 1.0, 0.0, "SVM-3")
             found.append((name, [claim]))

@@ -18,20 +18,12 @@ from ..solvers.kernel_rows import (
     TensorRows,
     WholeMatrix,
 )
+from ._rows import double
 
-__all__ = ["row_source", "take"]
+__all__ = ["row_source"]
 
 _SMALL = 2048  # rows up to which the matrix is computed whole, in double precision
 _NARROW = 64  # features up to which Gaussian values are cheaper to compute than to store
-
-
-def take(X: Any, rows: Any) -> Any:
-    """Some rows of an array, sparse matrix or tensor."""
-    if is_torch(X):
-        import torch
-
-        return X[torch.as_tensor(rows, device=X.device)]
-    return X[rows]
 
 
 def row_source(kernel: Kernel | None, X: Any, *, cache_mb: float, tol: float) -> RowSource:
@@ -45,7 +37,7 @@ def row_source(kernel: Kernel | None, X: Any, *, cache_mb: float, tol: float) ->
     if isinstance(kernel, Linear) and n > _SMALL:
         return FeatureRows(X)
     if n <= _SMALL:
-        return WholeMatrix(kernel.on(_double(X)).gram())
+        return WholeMatrix(kernel.on(double(X)).gram())
     if isinstance(kernel, Gaussian):
         gamma = float(kernel.gamma)
         if sp.issparse(X) and n * p <= 1 << 26 and p <= 2 * _NARROW:
@@ -57,13 +49,9 @@ def row_source(kernel: Kernel | None, X: Any, *, cache_mb: float, tol: float) ->
     return _streamed(kernel, X, cache_mb, np.float64)
 
 
-def _double(X: Any) -> Any:
-    return X.astype(np.float64, copy=False)
-
-
 def _streamed(kernel: Kernel, X: Any, cache_mb: float, dtype: Any) -> RowSource:
     bound = kernel.on(X.astype(dtype, copy=False))
-    diag: NDArray[Any] = np.asarray(kernel.diag(_double(X)), dtype=np.float64)
+    diag: NDArray[Any] = np.asarray(kernel.diag(double(X)), dtype=np.float64)
 
     def sharper() -> RowSource:
         return _streamed(kernel, X, cache_mb, np.float64)

@@ -2,7 +2,7 @@ r"""Claims about a kernel support vector machine, from the data and the fitted a
 
 A binary machine is a box problem in the signed multipliers beta (SVM-7; SVR has two of them a row):
 
-    P(w, b) = 1/2 ||w||^2 + sum_i hi_i [t_i - f_i]_+  + sum_i (-lo_i) [f_i - t_i]_+,   f_i = <w, phi(x_i)> + b,
+    P(w, b) = 1/2 ||w||^2 + sum_i hi_i [t_i - f_i]_+ + sum_i (-lo_i) [f_i - t_i]_+,  f_i = <w, phi(x_i)> + b,
     D(beta) = t'beta - 1/2 beta'K beta,     sum_i beta_i = 0,     lo_i <= beta_i <= hi_i.
 
 The primal point is the model: w = sum_j dual_coef_j phi(x_j), b = intercept_. The dual point is made from
@@ -128,7 +128,7 @@ def box_claims(
     both = np.column_stack(
         [np.bincount(box.row, weights=beta, minlength=n) for beta in (box.beta, repaired)]
     )
-    f = values(both)
+    f = values(np.asarray(both, dtype=np.float64))
     v = box.t - f[box.row, 0]
     claims.append(_slackness(box, box.slack(v), tol, "over all rows"))
     quadratic = float(both[:, 0] @ f[:, 0])
@@ -199,8 +199,8 @@ def _gap(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> Claim
 
 def _too_large(box: Box, floor: float) -> str:
     return (
-        f"kernel values as large as {box.size:.1e} leave a rounding of {floor:.1e}, which hides it; scale the "
-        "features (for instance with StandardScaler), or choose a smaller gamma or degree"
+        f"kernel values as large as {box.size:.1e} leave a rounding of {floor:.1e}, which hides it; scale "
+        "the features (for instance with StandardScaler), or choose a smaller gamma or degree"
     )
 
 
@@ -221,7 +221,10 @@ def _margin(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> li
     words = f"1/2 ||w||^2 = {primal:.6g} is within {max(gap, 0.0):.2e} of the least that separates"
     width, widest = least / math.sqrt(quadratic), 1.0 / math.sqrt(2.0 * max(dual, 1e-300))
     short = max(0.0, 1.0 - width / widest)
-    statement = f"every row is {width:.6g} or further from the boundary, and no hyperplane does better than {widest:.6g}"
+    statement = (
+        f"every row is {width:.6g} or further from the boundary, and no hyperplane does better than "
+        f"{widest:.6g}"
+    )
     observed = math.nan if gap < -floor else max(gap, 0.0)
     return [
         Claim.check("duality gap", words, Kind.OPTIMAL, observed, tol * primal, "SVM-4", floor=floor),

@@ -25,13 +25,12 @@ from ..base import Certified
 from ..certificate import Claim, Kind
 from ..inputs import is_native, validate_native, validate_native_X
 from ..kernels import Custom, Kernel, Precomputed, as_kernel, psd_claim
-from ._sources import take
+from ._rows import double, kernel_sums, take
 from ._svc_claims import undecided_gap
 
-__all__ = ["RULES", "KernelMachine"]
+__all__ = ["RULES", "KernelMachine", "kernel_sums"]
 
 Array = NDArray[np.float64]
-_CHUNK = 1 << 22  # kernel values at a time
 RULES: dict[str, list[Any]] = {
     "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
     "degree": [Interval(Integral, 0, None, closed="left")],
@@ -82,7 +81,7 @@ class KernelMachine(Certified):
     @property
     def _given(self) -> bool:
         """Whether what is fitted is a kernel matrix."""
-        return self._custom or isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return self._custom or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     def _resolved(self, X: Any) -> Kernel | None:
         """The kernel the parameters mean on X; None for a kernel matrix."""
@@ -249,14 +248,21 @@ class KernelMachine(Certified):
                 "and need to be preprocessed."
             )
 
-    def _warn_early(self) -> None:
+    def _finish(self, X: Any, y: Any, sample_weight: Any, stop: str) -> Any:
+        """Seal the fit; one that max_iter cut short warns, with its failed claims where these say so."""
+        self._seal(X, y, sample_weight, stop)
+        certificate = getattr(self, "certificate_", None)
+        if self.fit_status_ == 1 and (certificate is None or certificate.ok):
+            warnings.warn(self._remedy(), ConvergenceWarning, stacklevel=4)
+        return self
+
+    def _remedy(self) -> str:
         if self.fit_status_ == 1:
-            warnings.warn(
-                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
-                "StandardScaler or MinMaxScaler.",
-                ConvergenceWarning,
-                stacklevel=4,
+            return (
+                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data "
+                "with StandardScaler or MinMaxScaler."
             )
+        return super()._remedy()
 
     fit_status_: int
 
@@ -294,7 +300,7 @@ class KernelMachine(Certified):
                 f"{words} may not be positive semi-definite; surefit.verify tests the kernel matrix"
             )
             return [], undecided_gap(why)
-        claim = psd_claim(X if self.kernel_ is None else self.kernel_.on(_double(X)).gram())
+        claim = psd_claim(X if self.kernel_ is None else self.kernel_.on(double(X)).gram())
         if claim.status.value == "holds":
             return [claim], None
         why = f"{words} is not positive semi-definite here ({claim.statement}): no dual bounds the objective"
@@ -308,30 +314,6 @@ class KernelMachine(Certified):
         tags.input_tags.pairwise = precomputed
         tags.input_tags.sparse = not precomputed
         return tags
-
-
-def _double(X: Any) -> Any:
-    return X.double() if is_torch(X) else X.astype(np.float64, copy=False)
-
-
-def kernel_sums(
-    kernel: Kernel | None, X: Any, Z: Any, weights: Array, *, columns: Any = None
-) -> Array:
-    """K(X, Z) @ weights in double precision, a stretch of rows at a time; X is K where there is no kernel."""
-    if kernel is None:
-        return np.asarray(X[:, columns], dtype=np.float64) @ weights
-    n, m = X.shape[0], max(1, Z.shape[0])
-    out = np.empty((n, weights.shape[1]))
-    bound, step = kernel.on(_double(Z)), max(1, _CHUNK // m)
-    w = weights
-    if is_torch(Z):
-        import torch
-
-        w = torch.as_tensor(weights, device=Z.device)
-    for first in range(0, n, step):
-        block = bound(_double(X[first : first + step]))
-        out[first : first + step] = to_numpy(block @ w)
-    return out
 
 
 def _same_kernel(one: Kernel | None, other: Kernel | None) -> bool:

@@ -1,13 +1,14 @@
 r"""Linear support vector classification, certified by its duality gap.
 
-    min_{w, b}  1/2 ||w||^2 (+ 1/2 (b/B)^2) + C sum_i s_i [1 - y_i (<x_i, w> + b)]_+      (SVM-5), or its square,
+    min_{w, b}  1/2 ||w||^2 (+ 1/2 (b/B)^2) + C sum_i s_i [1 - y_i (<x_i, w> + b)]_+
 
-with scikit-learn's intercept: the coefficient of a constant feature of value B = ``intercept_scaling``, penalised
-like the others. ``penalize_intercept=False`` leaves it free, as in the textbook. The lambda form of the notes is
-this one at C = 1 / (lambda N) (SVM-6). ``C=np.inf`` is the hard margin; on classes that no hyperplane separates, the
-certificate proves that instead.
+(SVM-5), or the squares of the losses, with scikit-learn's intercept: the coefficient of a constant feature
+of value B = ``intercept_scaling``, penalised like the others. ``penalize_intercept=False`` leaves it free,
+as in the textbook. The lambda form of the notes is this one at C = 1 / (lambda N) (SVM-6). ``C=np.inf`` is
+the hard margin; on classes that no hyperplane separates, the certificate proves that instead.
 
-Several classes are treated one-vs-rest, or together by Crammer and Singer's loss. Each binary problem has claims:
+Several classes are treated one-vs-rest, or together by Crammer and Singer's loss. Each binary problem has
+claims:
 
 * *duality gap* (OPTIMAL, SVM-7), at most ``tol`` times the objective at w = 0;
 * *complementary slackness* (EXACT, SVM-9), with the number of rows beyond, on and inside the margin;
@@ -35,7 +36,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._namespace import array_namespace, is_torch, like, to_numpy
-from .._threads import rows_only
 from ..base import ANYWHERE, Certified
 from ..certificate import Claim
 from ..design import as_design
@@ -43,7 +43,7 @@ from ..inputs import is_native
 from ..losses import Hinge, Loss, SquaredHinge
 from ._crammer_singer import crammer_singer_claims
 from ._hard_margin import hard_margin_claims
-from ._linear import check_size, intercept_of, scores, stored
+from ._linear import check_size, intercept_of, scores, stored, threads_for
 from ._linear_claims import linear_claims
 from ._linear_fit import Solved, fit_binary, fit_classes
 
@@ -191,16 +191,16 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
                 f"class: {self.classes_[0]!r}. Add rows of another class."
             )
         weights = self._class_weights(labels, sample_weight)
-        with rows_only(X):
+        with threads_for(X):
             if self.multi_class == "crammer_singer":
                 solved = [self._fit_classes(X, labels, weights, sample_weight)]
             else:
                 rng = check_random_state(self.random_state)
                 problems = self._problems(labels, weights, sample_weight)
                 solved = [fit_binary(self, X, *problem, rng) for problem in problems]
-        self._store(solved, X)
-        reasons = sorted({part.stopped for part in solved})
-        return self._seal(X, y, sample_weight, "; ".join(reasons))
+            self._store(solved, X)
+            reasons = sorted({part.stopped for part in solved})
+            return self._seal(X, y, sample_weight, "; ".join(reasons))
 
     def decision_function(self, X: Any) -> Any:
         """Scores X @ coef_.T + intercept_: one column a class, or one number for two classes."""
@@ -235,7 +235,7 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         self.n_iter_ = max(part.n_iter for part in solved)
         self.__dict__.pop("farkas_", None)
         if np.isinf(self.C):
-            self.farkas_ = np.vstack([part.farkas for part in solved])
+            self.farkas_ = np.vstack([part.farkas for part in solved if part.farkas is not None])
 
     def _loss(self) -> Loss:
         return Hinge() if self.loss == "hinge" else SquaredHinge()
@@ -257,7 +257,9 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
             positive = y == label
             rest = weights[0] if binary else 1.0
             name = "" if binary else f"{label} vs rest: "
-            yield _Binary(name, np.where(positive, 1.0, -1.0), s * np.where(positive, weights[k], rest))
+            yield _Binary(
+                name, np.where(positive, 1.0, -1.0), s * np.where(positive, weights[k], rest)
+            )
 
     def _class_problem(
         self, y: Any, weights: Array, sample_weight: Any
@@ -266,7 +268,9 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         if not (self.classes_[codes] == y).all():
             unseen = np.setdiff1d(y, self.classes_)[:4].tolist()
-            raise ValueError(f"y has labels {unseen} that the model was not fitted with: {self.classes_.tolist()}.")
+            raise ValueError(
+                f"y has labels {unseen} that the model was not fitted with: {self.classes_.tolist()}."
+            )
         s = np.ones(len(y)) if sample_weight is None else to_numpy(sample_weight)
         return codes.astype(np.int64), self.C * s * weights[codes]
 
@@ -282,14 +286,16 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         if many:
             if self.fit_intercept and not self.penalize_intercept:
                 raise ValueError(
-                    "multi_class='crammer_singer' has a penalised intercept only, got penalize_intercept=False: "
-                    "raise intercept_scaling, or use multi_class='ovr'."
+                    "multi_class='crammer_singer' has a penalised intercept only, got "
+                    "penalize_intercept=False: raise intercept_scaling, or use multi_class='ovr'."
                 )
             return
         refused = ""
         if (self.penalty, self.loss) == ("l1", "hinge"):
             refused = "The combination of penalty='l1' and loss='hinge' is not supported"
-        elif (self.penalty == "l1" and self.dual is True) or (self.loss == "hinge" and self.dual is False):
+        elif (self.penalty == "l1" and self.dual is True) or (
+            self.loss == "hinge" and self.dual is False
+        ):
             refused = (
                 f"The combination of penalty='{self.penalty}' and loss='{self.loss}' are not supported when "
                 f"dual={self.dual}"
@@ -317,8 +323,8 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         if np.isinf(self.C):
             return "Give a finite C: a soft margin exists for every data set."
         return (
-            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; here "
-            "max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
+            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; "
+            "here max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
         )
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
@@ -352,7 +358,14 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         return found
 
     def _class_claims(
-        self, design: Any, y: Any, weights: Array, sample_weight: Any, coef: Array, b: Any, beta: Array
+        self,
+        design: Any,
+        y: Any,
+        weights: Array,
+        sample_weight: Any,
+        coef: Array,
+        b: Any,
+        beta: Array,
     ) -> list[Claim]:
         codes, c = self._class_problem(y, weights, sample_weight)
         if len(self.classes_) == 2:  # the two hyperplanes mirror each other

@@ -1,17 +1,17 @@
 r"""Linear support vector regression, certified by its duality gap.
 
-    min_{w, b}  1/2 ||w||^2 (+ 1/2 (b/B)^2) + C sum_i s_i [|y_i - <x_i, w> - b| - epsilon]_+,     or its square
+    min_{w, b}  1/2 ||w||^2 (+ 1/2 (b/B)^2) + C sum_i s_i [|y_i - <x_i, w> - b| - epsilon]_+
 
-Errors inside the tube cost nothing; with epsilon = 0 the loss is the absolute error. The intercept is that of
-:class:`surefit.svm.LinearSVC`.
+or the squares of the losses. Errors inside the tube cost nothing; with epsilon = 0 the loss is the absolute
+error. The intercept is that of :class:`surefit.svm.LinearSVC`.
 
 Certificate: *duality gap* (OPTIMAL, SVM-7), at most ``tol`` times the objective at w = 0, and *complementary
 slackness* (EXACT, SVM-9). The dual variables are ``dual_coef_``, one a row; they are repaired, not trusted.
 
 References
 ----------
-Vapnik, The Nature of Statistical Learning Theory (1995); Ho & Lin, "Large-scale linear support vector regression"
-(2012).
+Vapnik, The Nature of Statistical Learning Theory (1995); Ho & Lin, "Large-scale linear support vector
+regression" (2012).
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from .._namespace import to_numpy
-from .._threads import rows_only
 from ..base import ANYWHERE, SPARSE_FORMATS, Certified
 from ..certificate import Claim
 from ..design import as_design
 from ..losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from ..solvers.box_dual import regression
-from ._linear import check_size, intercept_of, rows_of, scores, stored
+from ._linear import check_size, intercept_of, rows_of, scores, stored, threads_for
 from ._linear_claims import linear_claims
 from ._linear_fit import fit_box
 
@@ -149,7 +148,8 @@ class LinearSVR(RegressorMixin, Certified):
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         if self.loss == "epsilon_insensitive" and self.dual is False:
             raise ValueError(
-                "Unsupported set of arguments: The combination of penalty='l2' and loss='epsilon_insensitive' "
+                "Unsupported set of arguments: The combination of penalty='l2' and "
+                "loss='epsilon_insensitive' "
                 f"are not supported when dual=False, Parameters: penalty='l2', loss={self.loss!r}, dual=False"
             )
         c = self._weights(len(y), sample_weight)
@@ -158,13 +158,13 @@ class LinearSVR(RegressorMixin, Certified):
             to_numpy(y)[kept], c[kept], float(self.epsilon),
             squared=self.loss == "squared_epsilon_insensitive", intercept=intercept_of(self),
         )  # fmt: skip
-        with rows_only(X):
+        with threads_for(X):
             rng = check_random_state(self.random_state)
             solved = fit_box(self, rows_of(X, kept), problem, kept, rng, type(self).__name__)
-        self.coef_ = stored(solved.coef[0], X)
-        self.intercept_ = stored(solved.intercept, X) if self.fit_intercept else 0.0
-        self.dual_coef_, self.n_iter_ = solved.beta[0], solved.n_iter
-        return self._seal(X, y, sample_weight, solved.stopped)
+            self.coef_ = stored(solved.coef[0], X)
+            self.intercept_ = stored(solved.intercept, X) if self.fit_intercept else 0.0
+            self.dual_coef_, self.n_iter_ = solved.beta[0], solved.n_iter
+            return self._seal(X, y, sample_weight, solved.stopped)
 
     def predict(self, X: Any) -> Any:
         """X @ coef_ + intercept_; a tensor on the device of X where X is one."""
@@ -177,7 +177,9 @@ class LinearSVR(RegressorMixin, Certified):
         return np.asarray(X @ to_numpy(self.coef_)) + to_numpy(self.intercept_)
 
     def _loss(self) -> Loss:
-        kind = EpsilonInsensitive if self.loss == "epsilon_insensitive" else SquaredEpsilonInsensitive
+        kind = (
+            EpsilonInsensitive if self.loss == "epsilon_insensitive" else SquaredEpsilonInsensitive
+        )
         return kind(float(self.epsilon))
 
     def _weights(self, n: int, sample_weight: Any) -> Array:
@@ -196,8 +198,8 @@ class LinearSVR(RegressorMixin, Certified):
 
     def _remedy(self) -> str:
         return (
-            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; here "
-            "max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
+            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; "
+            "here max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
         )
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:

@@ -37,8 +37,16 @@ from ..certificate import Claim
 from ..iterate import Stop
 from ..solvers.smo import BoxTask
 from ._machine import Machine, solve_machine
-from ._pairs import Pair, pair_claims, pairs_of, probabilities, warn_probability
-from ._sources import row_source, take
+from ._pairs import (
+    Pair,
+    class_probabilities,
+    pair_claims,
+    pairs_of,
+    probabilities,
+    warn_probability,
+)
+from ._rows import kernel_sums, take
+from ._sources import row_source
 from ._svc_claims import several
 from .base import RULES, KernelMachine
 
@@ -182,7 +190,6 @@ class SVC(ClassifierMixin, KernelMachine):
         pairs = pairs_of(codes, len(self.classes_), self._bounds(codes, sample_weight))
         found = self._solve(X, pairs)
         self._layout(X, codes, pairs, found)
-        self._warn_early()
         if self.probability is True:
             seeds = random.randint(np.iinfo(np.int32).max, size=len(pairs))
             self._platt_ = self._cross_validated(X, pairs, seeds)
@@ -190,7 +197,7 @@ class SVC(ClassifierMixin, KernelMachine):
             self._platt_ = np.empty((0, 2))
         stops = [machine.stop for machine in found]
         stop = max(stops, key=list(Stop).index)
-        return self._seal(X, y, sample_weight, stop.value)
+        return self._finish(X, y, sample_weight, stop.value)
 
     # ------------------------------------------------------------------ the fit
 
@@ -274,7 +281,6 @@ class SVC(ClassifierMixin, KernelMachine):
             used = np.flatnonzero(machine.beta)
             if not len(used):
                 return np.full(len(test), np.sign(machine.offset))
-            from .base import kernel_sums
 
             left = take(X, pair.rows[test])
             right = left if self._given else take(X, rows[used])
@@ -372,8 +378,6 @@ class SVC(ClassifierMixin, KernelMachine):
             raise NotFittedError(
                 "predict_proba is not available when fitted with probability=False"
             )
-        from ._pairs import class_probabilities
-
         return class_probabilities(self._pair_decisions(X), self._platt_, len(self.classes_))
 
     @available_if(_has_probability)
@@ -381,7 +385,7 @@ class SVC(ClassifierMixin, KernelMachine):
         """Logarithms of :meth:`predict_proba`."""
         return np.log(self.predict_proba(X))
 
-    @deprecated(
+    @deprecated(  # type: ignore[prop-decorator]
         "Attribute `probA_` was deprecated in version 1.9 and will be removed in 1.11 as the "
         "`probability=True` option for SVC and NuSVC was deprecated and will be removed in 1.11."
     )
@@ -390,7 +394,7 @@ class SVC(ClassifierMixin, KernelMachine):
         """Platt's A for each pair, when fitted with ``probability=True``."""
         return self._platt_[:, 0]
 
-    @deprecated(
+    @deprecated(  # type: ignore[prop-decorator]
         "Attribute `probB_` was deprecated in version 1.9 and will be removed in 1.11 as the "
         "`probability=True` option for SVC and NuSVC was deprecated and will be removed in 1.11."
     )
@@ -453,6 +457,6 @@ class SVC(ClassifierMixin, KernelMachine):
         return [support, *known, *several(pair_claims(self, X, codes, pairs, undecided, full=full))]
 
     def _remedy(self) -> str:
-        if np.isinf(self.C):
+        if np.isinf(self.C) and hasattr(self, "farkas_"):
             return "The hard margin (C=inf) needs classes that a hyperplane separates: give a finite C."
         return super()._remedy()

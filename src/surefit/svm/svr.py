@@ -28,9 +28,10 @@ from ..certificate import Claim
 from ..iterate import Stop
 from ..solvers.smo import BoxTask
 from ._machine import solve_machine
-from ._sources import row_source, take
+from ._rows import kernel_sums, take
+from ._sources import row_source
 from ._svc_claims import Box, box_claims
-from .base import RULES, KernelMachine, kernel_sums
+from .base import RULES, KernelMachine
 
 __all__ = ["SVR"]
 
@@ -136,15 +137,14 @@ class SVR(RegressorMixin, KernelMachine):
             source, BoxTask(t, lo, hi, row), tol=self.tol, max_iter=self.max_iter,
             shrinking=self.shrinking, verbose=int(self.verbose),
         )  # fmt: skip
-        beta = np.bincount(row, weights=found.beta, minlength=len(rows))
+        beta = np.bincount(row, weights=found.beta, minlength=len(rows)).astype(np.float64)
         self.intercept_ = np.array([found.offset])
         self.n_iter_ = int(found.n_iter)
         self.fit_status_ = int(self.max_iter >= 0 and found.stop is Stop.MAX_ITER)
         used = np.flatnonzero(beta)
         self.n_support_ = np.array([len(used)], dtype=np.int32)
         self._keep(X, rows[used], beta[used][None, :])
-        self._warn_early()
-        return self._seal(X, y, sample_weight, found.stop.value)
+        return self._finish(X, y, sample_weight, found.stop.value)
 
     def _rows(self, y: Array, sample_weight: Array | None) -> tuple[Index, Array]:
         """The rows with a weight, and their C_i."""
