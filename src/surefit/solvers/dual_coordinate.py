@@ -49,6 +49,9 @@ _ROUGH, _FINE = (
     0.01,
 )  # how far a Newton step reduces its residual: while the face changes, and after
 _STEPS = 60  # most conjugate gradient steps
+_SHRINK = (
+    0.3  # of the largest violation: a row that its bound holds by more waits for the next look
+)
 _FLAT = 1e-12  # curvature, of the diagonal's, that counts as none
 _FACES = 32  # most faces in a row, where sweeps gain little
 _LEAST = 1024  # rows that are worth a thread
@@ -164,8 +167,8 @@ class _State:
             np.where(beta < p.high, right, np.inf), np.where(beta > p.low, -left, np.inf)
         )
         worst = -float(held.min(initial=0.0))
-        self.order = np.flatnonzero(held <= worst)
-        self.count, self.limit = len(self.order), worst if worst > 0.0 else np.inf
+        self.order = np.flatnonzero(held <= _SHRINK * worst)
+        self.count, self.limit = len(self.order), _SHRINK * worst if worst > 0.0 else np.inf
 
     def sweep(self) -> float:
         """One; the largest violation that it met."""
@@ -176,7 +179,7 @@ class _State:
             self.targets, p.d, p.low, p.high, p.eps, self.bias, self.w, self.v, self.beta,
             self.order, self.count, self.limit, self.random,
         )  # fmt: skip
-        self.limit = worst if worst > 0.0 else np.inf
+        self.limit = _SHRINK * worst if worst > 0.0 else np.inf
         return float(worst)
 
     @property

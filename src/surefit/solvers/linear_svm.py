@@ -36,6 +36,7 @@ __all__ = ["linear_svm", "linear_svm_path"]
 Array = NDArray[np.float64]
 _COLUMNS = 1000  # up to which matrices of this size are factorised,
 _WORK = 2e10  # as long as forming one costs no more than this
+_LONG = 5  # rows for a column
 _LIMIT = 3000  # the same where coordinate descent makes no end
 _LOOKS = 20  # after so many looks at all rows
 _NARROW = 64  # columns up to which a rotation gains nothing
@@ -113,14 +114,13 @@ def _method(
     """The iterates, and the relative gap down to which they are cheap."""
     n, p = X.shape
     wide = p > max(2 * n, _NARROW)
-    if p <= _COLUMNS and n * p**2 <= _WORK and not wide:
+    long = n >= _LONG * p  # where coordinate descent is slow, whatever a factor costs
+    if p <= _COLUMNS and (n * p**2 <= _WORK or long) and not wide:
         return _small(X, problem, target, start, seed)
     if wide and n <= _COLUMNS and n * p <= _CELLS:
         basis, R = scipy.linalg.qr(X.home().T, mode="economic", check_finite=False)
         steps, tight = _small(Dense(np.ascontiguousarray(R.T)), problem, target, None, seed)
         return _rotated(steps, basis), tight
-    if p <= _COLUMNS and sampling_pays(X, problem) and not problem.smooth:
-        return _small(X, problem, target, start, seed)
     rows = X.X if isinstance(X, (Dense, Sparse)) else X.home()
     beta = None if start is None else start.beta
     steps = dual_coordinate(rows, problem, beta, seed=2 * seed + 1)
