@@ -28,7 +28,11 @@ from ._losses import NOTHING, BoundedLoss
 from ._progress import Progress, ProgressParallel
 from ._reuse import FoldPlan, Scored, fold_plan
 
-_HERE = (LokyBackend, SequentialBackend, ThreadingBackend)  # backends whose workers share these cores
+_HERE = (
+    LokyBackend,
+    SequentialBackend,
+    ThreadingBackend,
+)  # backends whose workers share these cores
 
 __all__ = ["Job", "collect_evidence", "evaluate", "report_failures"]
 
@@ -76,7 +80,7 @@ def evaluate(
     options: dict[str, Any] = {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
     if plan is not None:
         options["prefer"] = "threads"
-        if plan.fills_machine and isinstance(get_active_backend()[0], _HERE):
+        if isinstance(get_active_backend()[0], _HERE):
             options["n_jobs"] = 1  # the folds one by one, each with all cores
     weight = len(candidates) if plan is not None else 1
     with Progress(name, total, job.verbose) as progress:

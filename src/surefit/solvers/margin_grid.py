@@ -4,14 +4,15 @@ r"""Smooth margin losses for many penalties at once, on the rows of one fold aft
 
 l(t) = log(1 + exp(-t)) or max(0, 1 - t)^2. A penalised intercept is the coefficient of one more column.
 
-The gradients of all C are two matrix products with X, where one C by itself is bound by reading X. Each C takes
-quasi-Newton steps with a curvature of its own: the Hessian of a sample of the rows at a nearby point (inverted
-once, for all folds), corrected by the last moves and gradient changes (L-BFGS with that as its first matrix). The
-starts come from a path over C on the sample, and those of a fold from the solutions on all rows, from
-which its own differ by little. A step that does not shrink the gradient, in the norm of the curvature, is halved.
+The gradients of all C are two matrix products with X, where one C by itself is bound by reading X. Each C
+takes quasi-Newton steps with a curvature of its own: the Hessian of a sample of the rows at a nearby point
+(inverted once, for all folds), corrected by the last moves and gradient changes (L-BFGS with that as its
+first matrix). The starts come from a path over C on the sample, and those of a fold from the solutions on all
+rows, from which its own differ by little. A step that does not shrink the gradient, in the norm of the
+curvature, is halved.
 
-A point counts as solved when the objective would fall by no more than the target by its quadratic model, as in
-Newton's method, and its duality gap, at most ||g||^2 / 2 plus half the decrement for the free intercept,
+A point counts as solved when the objective would fall by no more than the target by its quadratic model, as
+in Newton's method, and its duality gap, at most ||g||^2 / 2 plus half the decrement for the free intercept,
 is within the tolerance. A C that does not get there is reported as such, and is for another solver.
 
 References
@@ -127,7 +128,15 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(
-        cls, X: Any, y: Array, s: Array, loss: MarginLoss, *, mean: Array | float, constant: float, free: bool
+        cls,
+        X: Any,
+        y: Array,
+        s: Array,
+        loss: MarginLoss,
+        *,
+        mean: Array | float,
+        constant: float,
+        free: bool,
     ) -> Rows:
         """Rows of X, centred at ``mean``, and a ``constant`` at their end unless that is 0."""
         A = np.full((X.shape[0], X.shape[1] + int(constant != 0.0)), constant)
@@ -204,7 +213,7 @@ def _full(slopes: Array, points: Array, Cs: Array, free: bool) -> Array:
 
 
 def start_path(rows: Rows, Cs: Array, *, enough: float = 1e-4) -> Array:
-    """Points near the solutions on a sample of the rows, for increasing C: Newton steps, each C from the last."""
+    """Points near the solutions on a sample of the rows, for increasing C, each from the last."""
     D = rows.A.shape[1]
     points = np.zeros((len(Cs), D))
     at = np.zeros(D)

@@ -26,7 +26,6 @@ class ElasticNetFamily(Family):
 
     name = "paths over alpha"
     varies: ClassVar[frozenset[str]] = frozenset({"alpha"})
-    fills_machine = False
 
     @classmethod
     def takes(cls, own: dict[str, Any]) -> bool:

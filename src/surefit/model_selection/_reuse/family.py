@@ -29,7 +29,6 @@ class Family(ABC):
 
     name: ClassVar[str]
     varies: ClassVar[frozenset[str]]
-    fills_machine: ClassVar[bool] = True  # whether one fold uses all cores
     least: ClassVar[int] = 2  # candidates from which a group is worth it
 
     def __init__(self, template: Any, values: Sequence[dict[str, Any]], folds: Folds) -> None:
@@ -55,6 +54,7 @@ class Family(ABC):
 
     def prepare(self) -> None:
         """What all folds share."""
+        return
 
     @abstractmethod
     def fit(self, k: int) -> FoldModels:

@@ -1,7 +1,7 @@
-"""Kernel matrices of the folds: parts of one matrix over all rows, where the folds mean the same kernel by it.
+"""Kernel matrices of the folds: parts of one matrix over all rows, where all folds mean the same kernel.
 
-A width such as ``gamma="scale"`` depends on the training rows; each fold then has a matrix of its own, which its
-candidates still share.
+A width such as ``gamma="scale"`` depends on the training rows; each fold then has a matrix of its own, which
+its candidates still share.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Kernel ridge regression over alpha: the kernel matrix once, and of each fold one decomposition.
 
 With K = U diag(d) U' the coefficients of every alpha are U diag(1 / (d + alpha)) U'y
-(:mod:`surefit.solvers.kernel_ridge_path`). That costs as much as a dozen factors of K + alpha I or more, so a few
-alphas are factorised one by one. The predictions of all alphas are one product with the kernel values between test
-and training rows.
+(:mod:`surefit.solvers.kernel_ridge_path`). That costs as much as a dozen factors of K + alpha I or more, so
+a few alphas are factorised one by one. The predictions of all alphas are one product with the kernel values
+between test and training rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ __all__ = ["KernelRidgeFamily"]
 
 Array = NDArray[np.float64]
 _MANY = 16  # alphas from which one decomposition is cheaper than a factor each
-_SINGULAR = 1e-13  # least over largest eigenvalue below which the system is left to the ordinary fit
+_SINGULAR = (
+    1e-13  # least over largest eigenvalue below which the system is left to the ordinary fit
+)
 
 
 class KernelRidgeFamily(Family):

@@ -28,7 +28,9 @@ from .rows import take
 __all__ = ["LinearSVCFamily"]
 
 Array = NDArray[np.float64]
-Solved = tuple[Array, Array, NDArray[np.int64], NDArray[np.bool_]]  # W (m, p), b, steps, whether solved
+Solved = tuple[
+    Array, Array, NDArray[np.int64], NDArray[np.bool_]
+]  # W (m, p), b, steps, whether solved
 
 
 class LinearSVCFamily(Family):
@@ -96,14 +98,18 @@ class LinearSVCFamily(Family):
 
         def build(C: float) -> BoxDual:
             bounds = C * weights[kept]
-            return classification(signs[kept], bounds, squared=squared, intercept=intercept_of(model))
+            return classification(
+                signs[kept], bounds, squared=squared, intercept=intercept_of(model)
+            )
 
         fits = linear_svm_path(
             X[kept], build, self.Cs.tolist(), tol=float(model.tol), max_iter=int(model.max_iter),
             seed=seed,
         )  # fmt: skip
         mass = float(weights.sum())
-        solved = [fit.converged or fit.observed <= model.tol * C * mass for fit, C in zip(fits, self.Cs)]
+        solved = [
+            fit.converged or fit.observed <= model.tol * C * mass for fit, C in zip(fits, self.Cs)
+        ]
         steps = np.array([fit.n_iter for fit in fits])
         W, b = np.array([fit.x.w for fit in fits]), np.array([fit.x.b for fit in fits])
         return W, b, steps, np.array(solved)

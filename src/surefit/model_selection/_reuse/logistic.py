@@ -1,12 +1,11 @@
 r"""Logistic regression over C: the path once on all rows, then each fold from there.
 
-The problems of the folds differ from that of all rows in a fifth of the rows or less, so that their
-solutions are a few steps away from its own. With a smooth penalty, two classes and many rows to a column, all C
-are solved at once (:mod:`surefit.solvers.margin_grid`). Otherwise (an l1 part, several classes, sparse
-matrices) each C starts from the last, on a line through the last two.
+With a smooth penalty, two classes and many rows to a column, all C of a fold are solved at once
+(:mod:`surefit.model_selection._reuse.margin_grid`). Otherwise (an l1 part, several classes, sparse matrices)
+each C starts from the last, on a line through the last two.
 
-Every model reaches the duality gap that a fit of its own claims, ``tol`` times the objective at w = 0, and goes
-as far beyond as that does; those that do not are left to be fitted by themselves.
+Every model reaches the duality gap that a fit of its own claims, ``tol`` times the objective at w = 0, and
+goes on beyond it as that does; those that do not are left to be fitted by themselves.
 """
 
 from __future__ import annotations

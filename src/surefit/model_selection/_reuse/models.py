@@ -1,8 +1,9 @@
 """The models of one fold for all candidates of a group, and their answers computed together.
 
-A model handed out is a real estimator with its fitted attributes; only its ``predict`` (or its
-``decision_function``, from which a classifier's other answers follow) looks first whether it is asked about the
-rows of its own fold, for which the answers of all candidates come from one product.
+A model handed out is a real estimator with its fitted attributes; only its ``predict`` (or another method
+from which its answers follow, such as ``decision_function``) looks first whether it is asked about the rows
+of its own fold, for which the answers of all candidates come from one product. It carries no certificate,
+and none of the attributes that serve only that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Nearest neighbours over k and the weights: the lists of the largest k serve all smaller ones.
 
-The neighbours of the test rows are searched once a fold. The vote for k + 1 neighbours is that for k and one more,
-so that the predictions of every k come from one pass over the lists.
+The neighbours of the test rows are searched once a fold. The vote for k + 1 neighbours is that for k and one
+more, so that the predictions of every k come from one pass over the lists.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ class PipelineFamily(Family):
 
     name = "preprocessing once a fold"
     varies: ClassVar[frozenset[str]] = frozenset()
-    fills_machine = False
 
     def __init__(
         self,

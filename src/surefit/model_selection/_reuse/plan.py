@@ -49,8 +49,6 @@ class FoldPlan:
         What is shared, in words.
     covers : frozenset of int
         The candidates it fits, as far as a fold does not turn out otherwise; the caller fits the rest.
-    fills_machine : bool
-        Whether one fold keeps all cores busy, so that folds side by side would only be in each other's way.
     """
 
     def __init__(
@@ -60,7 +58,6 @@ class FoldPlan:
         candidates: Sequence[dict[str, Any]],
     ) -> None:
         self.groups, self.folds, self.candidates = groups, folds, candidates
-        self.fills_machine = all(family.fills_machine for _, family in groups)
         self.shared = 0.0  # seconds of each fit's share of what all of them share
         self.name = ", ".join(dict.fromkeys(family.name for _, family in groups))
         self.covers = frozenset(i for members, _ in groups for i in members)
@@ -125,7 +122,7 @@ class FoldPlan:
             )
 
     def refit(self, i: int, model: Any, X: Any, y: Any) -> bool:
-        """Fit the i-th candidate to all rows with what the plan knows of them; False where it knows nothing."""
+        """Fit the i-th candidate to all rows with what is known of them; False where nothing is."""
         return any(i in members and family.refit(model, X, y) for members, family in self.groups)
 
     def _fitted(self, k: int) -> Iterator[tuple[list[int], FoldModels, float]]:

@@ -31,7 +31,7 @@ from ...solvers.fold_moments import FoldSums, Sums
 from ...solvers.ridge_path import fold_paths, path_of_moments
 from .family import Family
 from .models import LinearModels
-from .rows import Folds, take
+from .rows import take
 
 __all__ = ["RidgeClassifierFamily", "RidgeFamily"]
 
@@ -62,7 +62,7 @@ class RidgeFamily(Family):
         for j, own in enumerate(self.values):
             self.groups.setdefault(bool(own["fit_intercept"]), []).append(j)
         self.sums: dict[bool, FoldSums] = {}
-        n, p = self.X.shape
+        p = self.X.shape[1]
         design = as_design(self.X)
         fewest = min(len(train) for train, _ in self.folds.splits)
         if p <= fewest and self._shares_rows() and (design.centres_first or p <= 5000):

@@ -1,8 +1,11 @@
 """Kernel support vector machines over C: one kernel matrix, each C from the solution for the last.
 
-The multipliers for a C are feasible for every larger one, and so are all multiples of them up to the ratio of the
-two; the fit starts from the multiple with the largest dual value. The decisions of all C are one product with
-the kernel values between test and training rows. Every machine reaches ``tol``, as one fitted by itself.
+Most multipliers at a bound stay there as C grows, and the others follow from a linear system
+(:mod:`surefit.solvers.box_active_set`). Where that does not settle, or the matrix is too large to be kept,
+SMO starts from the last multipliers: they are feasible for every larger C, and so are all multiples of them
+up to the ratio of the two, of which the one with the largest dual value is taken. The decisions of all C are
+one product with the kernel values between test and training rows. Every machine reaches ``tol``, as one
+fitted by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import compute_class_weight
 
+from ..._threads import one_thread
 from ...iterate import Stop
+from ...solvers.box_active_set import box_active_set
 from ...solvers.kernel_rows import WholeMatrix
 from ...solvers.smo import BoxTask
 from ...svm._machine import Machine, solve_machine
@@ -30,7 +35,10 @@ from .rows import take
 __all__ = ["SVCFamily"]
 
 Array = NDArray[np.float64]
-_BLOCK = 256, 2048  # variables of a block: near the solution few are wrong, but all free ones must fit in
+_BLOCK = (
+    256,
+    2048,
+)  # variables of a block: near the solution few are wrong, but all free ones must fit in
 
 
 class SVCFamily(Family):
@@ -38,7 +46,6 @@ class SVCFamily(Family):
 
     name = "one kernel matrix for all C, each from the last"
     varies: ClassVar[frozenset[str]] = frozenset({"C"})
-    fills_machine = False
 
     @classmethod
     def takes(cls, own: dict[str, Any]) -> bool:
@@ -57,6 +64,10 @@ class SVCFamily(Family):
         self.kernels = FoldKernels(self.X, folds, model._resolved)
 
     def fit(self, k: int) -> FoldModels:
+        with one_thread:  # small systems: threads of the matrix library would wait for each other
+            return self._fit(k)
+
+    def _fit(self, k: int) -> FoldModels:
         train, _ = self.folds.splits[k]
         model, blocks = copy.copy(self.template), self.kernels.of(k)
         rows = self.X[np.ix_(train, train)] if model._given else take(self.X, train)
@@ -101,9 +112,7 @@ def _source(model: Any, rows: Any, blocks: FoldKernel, pair: Pair) -> Any:
     return source
 
 
-def _solved(
-    model: Any, source: Any, pair: Pair, before: tuple[float, Machine] | None
-) -> Machine:
+def _solved(model: Any, source: Any, pair: Pair, before: tuple[float, Machine] | None) -> Machine:
     signs, bounds, zero = pair.signs, pair.bounds, np.zeros(len(pair.rows))
     if not (signs > 0).any() or not (signs < 0).any():
         raise ValueError("a pair of classes has rows of one only")
@@ -120,6 +129,12 @@ def _solved(
         scale = np.clip(float(signs @ last.beta) / bend, 1.0, most) if bend > 0.0 else most
         beta = np.clip(scale * last.beta, task.lo, task.hi)
         start = last._replace(beta=beta, f=scale * last.f)
+        if isinstance(source, WholeMatrix):
+            found = box_active_set(
+                source.K, task, last.beta, last.f, tol=0.1 * model.tol, ratio=most
+            )
+            if found is not None:
+                start = last._replace(beta=found[0], f=found[1])
         free = np.count_nonzero((last.beta > task.lo / most) & (last.beta < task.hi / most))
         size = int(np.clip(3 * free, *_BLOCK))
     return solve_machine(
@@ -132,7 +147,13 @@ class _Machines(FoldModels):
     answers_by = "_pair_decisions"
 
     def __init__(
-        self, family: SVCFamily, k: int, template: Any, blocks: FoldKernel, rows: Any, models: list[Any]
+        self,
+        family: SVCFamily,
+        k: int,
+        template: Any,
+        blocks: FoldKernel,
+        rows: Any,
+        models: list[Any],
     ) -> None:
         super().__init__(template, family.values)
         self.family, self.k, self.blocks, self.rows, self.models = family, k, blocks, rows, models
