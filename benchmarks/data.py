@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["correlated", "labels", "public", "text_like", "wide"]
+__all__ = ["bumps", "correlated", "labels", "public", "text_like", "wide"]
 
 Array = NDArray[np.float64]
 
@@ -80,7 +80,34 @@ def public(name: str) -> tuple[Any, Any] | None:
             X, y = part["x"].astype(np.float64), part["y"].ravel().astype(np.float64)
         X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
         return np.asfortranarray(X), y - y.mean()
-    raise ValueError(f"no public set {name!r}; there are rcv1, news20 and leukemia.")
+    if name in ("a9a", "w8a"):
+        return load_svmlight_file(str(folder / "libsvm" / f"{name}.gz"))
+    if name == "mnist":
+        return _idx(folder / "images" / "mnist")
+    raise ValueError(
+        f"no public set {name!r}; there are rcv1, news20, leukemia, a9a, w8a and mnist."
+    )
+
+
+def _idx(folder: Path) -> tuple[Any, Any]:
+    """MNIST's training images as rows of 784 grey values (float64), and its test images."""
+    parts = []
+    for name in ("train-images-idx3-ubyte.xz", "t10k-images-idx3-ubyte.xz"):
+        raw = np.frombuffer(lzma.decompress((folder / name).read_bytes()), np.uint8, offset=16)
+        parts.append(raw.reshape(-1, 784).astype(np.float64))
+    return parts[0], parts[1]
+
+
+def bumps(n: int, p: int, rng: np.random.Generator, centres: int = 200) -> tuple[Array, Array]:
+    """Standard normal rows and a smooth score: Gaussian bumps of either sign around random rows, scaled.
+
+    What a kernel method can learn and a linear one cannot; the score has mean 0 and variance 1.
+    """
+    X, middle = rng.standard_normal((n, p)), rng.standard_normal((centres, p))
+    z = np.zeros(n)
+    for m, sign in zip(middle, rng.standard_normal(centres), strict=True):
+        z += sign * np.exp(-np.sum((X - m) ** 2, axis=1) / (2.0 * p))
+    return X, (z - z.mean()) / z.std()
 
 
 def _xz(path: Path) -> tuple[Any, Any]:

@@ -29,6 +29,7 @@ __all__ = [
     "Problem",
     "Quantile",
     "Softmax",
+    "flat",
     "relative_gap",
 ]
 
@@ -69,12 +70,12 @@ class LeastSquares(Problem):
         self.scale = 0.5 * float(np.sum((y - y.mean()) ** 2))
 
     def primal(self, *point: Any) -> Array:
-        w, b = _flat(point)
+        w, b = flat(point)
         r = self.y - self.X @ w - b
         return np.array([0.5 * float(r @ r) + 0.5 * self.l2 * float(w @ w)])
 
     def dual(self, *point: Any) -> Array:
-        w, b = _flat(point)
+        w, b = flat(point)
         t = self.y - self.X @ w - b
         t = t - t.mean()
         if self.l2 > 0:
@@ -134,7 +135,7 @@ class Logistic(Problem):
         self.scale = C * len(y) * float(_entropy(np.array([share]))[0])
 
     def _point(self, point: tuple[Any, ...]) -> tuple[Array, float]:
-        return _flat(point if self.intercept else point[:1])
+        return flat(point if self.intercept else point[:1])
 
     def primal(self, *point: Any) -> Array:
         w, b = self._point(point)
@@ -227,7 +228,7 @@ class Huber(Problem):
         return high
 
     def primal(self, *point: Any) -> Array:
-        w, b = _flat(point)
+        w, b = flat(point)
         r = self.y - self.X @ w - b
         if not np.isfinite(r).all():
             return np.array([np.inf])
@@ -237,7 +238,7 @@ class Huber(Problem):
         return np.array([len(r) * s + s * float(values.sum()) + self.alpha * float(w @ w)])
 
     def dual(self, *point: Any) -> Array:
-        w, b = _flat(point)
+        w, b = flat(point)
         r = self.y - self.X @ w - b
         s, most = self._scale_of(r), 2.0 * self.epsilon
         u = np.clip(2.0 * r / s, -most, most)
@@ -263,12 +264,12 @@ class Quantile(Problem):
         self.scale = float(self.primal(np.zeros(X.shape[1]), float(np.quantile(y, q)))[0])
 
     def primal(self, *point: Any) -> Array:
-        w, b = _flat(point)
+        w, b = flat(point)
         e = self.y - self.X @ w - b
         return np.array([float(np.mean(np.maximum(self.q * e, (self.q - 1.0) * e)))])
 
     def dual(self, *point: Any) -> Array:
-        w, b = _flat(point)
+        w, b = flat(point)
         e = self.y - self.X @ w - b
         if not np.isfinite(e).all():
             return np.array([-np.inf])
@@ -284,7 +285,7 @@ class Quantile(Problem):
         return np.array([float(self.y @ a) / max(1.0, float(inside)) / len(a)])
 
 
-def _flat(point: tuple[Any, ...]) -> tuple[Array, float]:
+def flat(point: tuple[Any, ...]) -> tuple[Array, float]:
     """Coefficients as a vector and the intercept as a number (0 where there is none)."""
     w = np.asarray(point[0], dtype=np.float64).ravel()
     b = float(np.asarray(point[1], dtype=np.float64).ravel()[0]) if len(point) > 1 else 0.0

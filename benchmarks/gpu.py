@@ -1,4 +1,4 @@
-"""One GPU against scikit-learn on the cores beside it: ridge, logistic regression, Lasso.
+"""One GPU against scikit-learn on the cores beside it: ridge, logistic regression, Lasso, kernel machines.
 
     PYTHONPATH=src python -m benchmarks.gpu                            # on a machine with CUDA
     PYTHONPATH=src python -m benchmarks.gpu --device cpu --quick       # the same logic, anywhere
@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from . import machine
+from . import gpu_kernels, machine
 from .evaluate import LassoPath, LeastSquares, Logistic
 from .harness import Contender, Point, Variant, decades, race, seconds
-from .report import ROOT, race_page, short, table
+from .report import ROOT, race_goals, race_page, short, table
 
 TITLE = "One GPU"
 TEXT = """
@@ -39,13 +39,15 @@ the fingerprint are not, though their time is in the seconds). The products are 
 operations) for ridge; the other two need none on the device.
 """
 WHY: dict[str, str] = {}
+COPY = "copy (read and write), GB/s"
 SIZES = {"ridge": (2_000_000, 1_000), "logistic": (5_000_000, 100), "lasso": (300, 120_000)}
 QUICK = {"ridge": (20_000, 50), "logistic": (20_000, 20), "lasso": (100, 2_000)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.gpu")
-    parser.add_argument("names", nargs="*", choices=[[], *SIZES], help="all three by default")
+    known = [*SIZES, *gpu_kernels.SIZES]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--quick", action="store_true", help="toy sizes")
     parser.add_argument("--threads", type=int, default=machine.cores())
@@ -54,12 +56,14 @@ def main() -> None:
         "--out", type=Path, help="the JSON file; benchmarks/results/gpu.json by default"
     )
     asked = parser.parse_args()
+    if unknown := set(asked.names) - set(known):
+        parser.error(f"no section {unknown.pop()!r}; there are {', '.join(known)}")
     folder = ROOT / "benchmarks" / "results" / ("local" if asked.quick else "")
     out = asked.out or folder / "gpu.json"
     start = time.perf_counter()
     described = machine.describe(asked.threads) | {"device": _device_name(asked.device)}
     with machine.limit_threads(asked.threads):
-        results = measure(asked.names or list(SIZES), asked.device, asked.quick, asked.pairs)
+        results = measure(asked.names or known, asked.device, asked.quick, asked.pairs)
     record = {
         "name": "gpu",
         "quick": asked.quick,
@@ -75,10 +79,10 @@ def main() -> None:
 
 
 def measure(names: list[str], device: str, quick: bool, pairs: int) -> dict[str, Any]:
-    """The ceilings, then a race for each name."""
+    """The ceilings, then a race for each name, then the kernel machines."""
     limits = ceilings(device, 512 if quick else 8192, 1 << (22 if quick else 32))
     races, rows = [], []
-    for name in names:
+    for name in filter(SIZES.__contains__, names):
         n, p = (QUICK if quick else SIZES)[name]
         found, row = {"ridge": _ridge, "logistic": _logistic, "lasso": _lasso}[name](
             n, p, device, pairs
@@ -86,7 +90,12 @@ def measure(names: list[str], device: str, quick: bool, pairs: int) -> dict[str,
         races.append(found)
         rows.append(_fractions(found, row, limits))
         _free()
-    return {"races": races, "ceilings": limits, "work": rows}
+    kernels = []
+    for name in filter(gpu_kernels.SIZES.__contains__, names):
+        kernels.append(gpu_kernels.measure(name, device, quick, limits[COPY] * 1e9))
+        _free()
+    results = {"races": races, "ceilings": limits, "work": rows, "kernels": kernels}
+    return results | {"goals": [*race_goals(results), *gpu_kernels.goals(kernels)]}
 
 
 def page(results: dict[str, Any]) -> str:
@@ -108,7 +117,9 @@ def page(results: dict[str, Any]) -> str:
         "of the copy bandwidth",
     ]
     measured = ", ".join(f"{name} {value:.3g}" for name, value in limits.items())
-    return f"{text}\n{CEILINGS.strip()}\n\nMeasured: {measured}.\n\n{table(heads, rows)}\n"
+    text = f"{text}\n{CEILINGS.strip()}\n\nMeasured: {measured}.\n\n{table(heads, rows)}\n"
+    kernels = results.get("kernels", [])
+    return text + ("\n" + gpu_kernels.page(kernels) if kernels else "")
 
 
 def ceilings(device: str, size: int, count: int) -> dict[str, float]:
@@ -126,7 +137,7 @@ def ceilings(device: str, size: int, count: int) -> dict[str, float]:
     source = torch.empty(count, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     taken = _best(lambda: target.copy_(source), device)
-    found["copy (read and write), GB/s"] = 2.0 * count / taken / 1e9
+    found[COPY] = 2.0 * count / taken / 1e9
     return found
 
 
@@ -150,10 +161,7 @@ def _fractions(
         "ours s": taken,
         "passes": work["passes"],
         "of float64": work["flops"] / taken / flops if work["flops"] else None,
-        "of copy": work["passes"]
-        * work["bytes"]
-        / taken
-        / (limits["copy (read and write), GB/s"] * 1e9),
+        "of copy": work["passes"] * work["bytes"] / taken / (limits[COPY] * 1e9),
     }
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +13,7 @@ import numpy as np
 
 from .harness import Variant
 
-__all__ = ["MISSING", "fitting", "ours", "peer", "precisions"]
+__all__ = ["MISSING", "fitting", "limited", "ours", "peer", "precisions"]
 
 PACKAGE = {
     "sklearnex": "scikit-learn-intelex",
@@ -33,11 +36,15 @@ def peer(module: str) -> Any:
         return None
 
 
-def ours(name: str) -> Any:
-    """A class of surefit.linear_model, or None while it is not written."""
-    import surefit.linear_model
-
-    return getattr(surefit.linear_model, name, None)
+def ours(name: str, module: str = "linear_model") -> Any:
+    """A class of one of surefit's modules, or None while it is not written."""
+    where = f"surefit.{module}"
+    try:
+        return getattr(importlib.import_module(where), name, None)
+    except ModuleNotFoundError as error:
+        if error.name != where:
+            raise
+        return None
 
 
 def fitting(
@@ -51,6 +58,39 @@ def fitting(
         return fitted.coef_, fitted.intercept_
 
     return fit
+
+
+def limited(action: Callable[[], Any], cap: float) -> Any:
+    """What the action returns, run in a forked process that is ended after ``cap`` seconds: None then.
+
+    For peers that no option stops and that start no threads, which a fork would lack. It sees the data in
+    memory; the result is sent back.
+    """
+    context = multiprocessing.get_context("fork")
+    receive, send = context.Pipe(duplex=False)
+    child = context.Process(target=_report, args=(send, action))
+    child.start()
+    send.close()
+    try:
+        found = receive.recv() if receive.poll(cap) else None
+    except EOFError:
+        found = RuntimeError(f"the process ended with status {child.exitcode}")
+    if child.pid is not None and child.is_alive():
+        os.killpg(
+            child.pid, signal.SIGKILL
+        )  # it leads a group of its own: what it started ends too
+    child.join()
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _report(send: Any, action: Callable[[], Any]) -> None:
+    os.setsid()
+    try:
+        send.send(action())
+    except Exception as error:
+        send.send(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 def precisions(

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from .data import text_like
 from .harness import paired, seconds
 from .peers import ours
-from .report import ratio_text, table
+from .report import goal_line, ratio_text, table
 
 TITLE = "Perceptron, epochs on sparse rows"
 TEXT = """
@@ -69,20 +69,11 @@ def epochs(
                 }
                 | times
             )
-    return {"epochs": rows, "goals": [_goal(row) for row in rows]}
+    return {"epochs": rows, "goals": [goal_line(row) for row in rows]}
 
 
 def _fit(model: Any, options: dict[str, Any], X: Any, y: Any) -> Any:
     return model(**options).fit(X, y)
-
-
-def _goal(row: dict[str, Any]) -> dict[str, str]:
-    return {
-        "work": row["work"],
-        "goal": f"{row['goal']:g}× scikit-learn",
-        "measured": ratio_text(row),
-        "reached": "yes" if row["ratio"] >= row["goal"] else "**no**",
-    }
 
 
 def epochs_page(title: str, text: str, results: dict[str, Any], why: str) -> str:
@@ -92,7 +83,7 @@ def epochs_page(title: str, text: str, results: dict[str, Any], why: str) -> str
         rows.append([
             row["work"], f"{row['ours']:.3g}", f"{row['peer']:.3g}", ratio_text(row), f"{row['worst']:.2f}",
             "{} / {}".format(*row["epochs"]), f"{row['difference']:.0e}", right,
-            f"{row['goal']:g}×", _goal(row)["reached"],
+            f"{row['goal']:g}×", goal_line(row)["reached"],
         ])  # fmt: skip
     heads = ["work", "ours s", "scikit-learn s", "ratio", "worst", "epochs, ours / peer", "difference",
              "right on the rows, ours / peer", "goal", "reached"]  # fmt: skip

@@ -12,11 +12,13 @@ from typing import Any
 __all__ = [
     "ROOT",
     "gap_text",
+    "goal_line",
     "race_goals",
     "race_page",
     "ratio_text",
     "section",
     "short",
+    "size",
     "table",
     "write",
 ]
@@ -133,6 +135,17 @@ def race_goals(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     return lines
 
 
+def goal_line(row: Mapping[str, Any], peer: str = "scikit-learn") -> dict[str, str]:
+    """The line of the table of goals for work that is timed in pairs, without a race."""
+    ratio = row.get("ratio", row.get("ratio at least", 0.0))
+    return {
+        "work": row["work"],
+        "goal": f"{row['goal']:g}× {peer}",
+        "measured": ratio_text(row),
+        "reached": "yes" if ratio >= row["goal"] else "**no**",
+    }
+
+
 def reached(row: Mapping[str, Any]) -> str:
     """yes, no, or why neither."""
     if row["goal"] is None:
@@ -223,6 +236,11 @@ def short(value: Any) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def size(*counts: int) -> str:
+    """Counts as they stand in titles: 20 242 x 47 236."""
+    return " x ".join(f"{count:,}".replace(",", " ") for count in counts)
 
 
 def _x(value: Any) -> str:

@@ -1,10 +1,9 @@
-"""The package as a newcomer meets it: imports, public names, links, examples, the coverage page."""
+"""The package as a newcomer meets it: imports, public names, links, the coverage page."""
 
 from __future__ import annotations
 
 import importlib
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -54,12 +53,6 @@ def test_pages_link_to_files_that_exist() -> None:
         if not (page.parent / target).exists()
     ]
     assert broken == []
-
-
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
-def test_examples_run(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(script), run_name="__main__")
-    assert capsys.readouterr().out
 
 
 def test_the_item_list_is_whole() -> None:

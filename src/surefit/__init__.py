@@ -34,6 +34,7 @@ _MODULES = (
     "densities",
     "duality",
     "fingerprint",
+    "geometry",
     "inference",
     "iterate",
     "kernel_ridge",

@@ -29,7 +29,6 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
-    "BayesClassifier": "surefit.bayes:BayesClassifier",
     "ConstantPredictor": "surefit.multiclass:ConstantPredictor",
     "ElasticNet": "surefit.linear_model:ElasticNet",
     "ElasticNetCV": "surefit.linear_model:ElasticNetCV",
@@ -53,12 +52,16 @@ CLASSES = {
     "MultiTaskElasticNetCV": "surefit.linear_model:MultiTaskElasticNetCV",
     "MultiTaskLasso": "surefit.linear_model:MultiTaskLasso",
     "MultiTaskLassoCV": "surefit.linear_model:MultiTaskLassoCV",
+    "NearestNeighbors": "surefit.neighbors:NearestNeighbors",
     "OneVsOneClassifier": "surefit.multiclass:OneVsOneClassifier",
     "OneVsRestClassifier": "surefit.multiclass:OneVsRestClassifier",
+    "Pairwise": "surefit.kernels:Pairwise",
     "Perceptron": "surefit.linear_model:Perceptron",
     "Polynomial": "surefit.kernels:Polynomial",
+    "Precomputed": "surefit.kernels:Precomputed",
     "Product": "surefit.kernels:Product",
     "QuantileRegressor": "surefit.linear_model:QuantileRegressor",
+    "RandomizedSearchCV": "surefit.model_selection:RandomizedSearchCV",
     "Ridge": "surefit.linear_model:Ridge",
     "RidgeCV": "surefit.linear_model:RidgeCV",
     "RidgeClassifier": "surefit.linear_model:RidgeClassifier",
@@ -110,6 +113,11 @@ class Writer:
             return {"dict": [list(pair) for pair in zip(keys, values)]}
         if kind in (np.ndarray, np.memmap):
             return self.array(value, path)
+        if kind is np.ma.MaskedArray:
+            data, mask = value.data, np.ma.getmaskarray(value)
+            parts: dict[str, NDArray[Any]] = {"data": data, "mask": mask}
+            nodes = {part: self.array(array, f"{path}.{part}") for part, array in parts.items()}
+            return {"masked": nodes}
         if is_torch(value):  # a file knows no devices: it is loaded as an array
             return self.array(to_numpy(value), path)
         if kind in (sp.csr_array, sp.csr_matrix) and value.ndim == 2:
@@ -222,7 +230,7 @@ class Reader:
                 pairs = [(_read_scalar(k, path), self.value(v, path, depth + 1)) for k, v in body]
                 need(len(dict(pairs)) == len(pairs), f"{path} has a key twice")
                 return dict(pairs)
-            case "array" | "objects" | "csr", _:
+            case "array" | "objects" | "csr" | "masked", _:
                 return getattr(self, tag)(body, path)
             case "certificate", _:
                 return _certificate(body, path)
@@ -273,6 +281,16 @@ class Reader:
         for i, node in enumerate(items):
             array[i] = _read_scalar(node, path)
         return array.reshape(shape)
+
+    def masked(self, body: Any, path: str) -> Any:
+        """An array some of whose entries are not there."""
+        nodes = fields(body, path, "data", "mask")
+        kinds = [isinstance(node, dict) and set(node) <= {"array", "objects"} for node in nodes]
+        need(all(kinds), f"{path} is not a masked array")
+        data, mask = (self.value(node, path, 0) for node in nodes)
+        sound = mask.dtype == np.bool_ and mask.shape == data.shape
+        need(sound, f"{path} has a mask that does not fit")
+        return np.ma.MaskedArray(data, mask=mask)
 
     def csr(self, body: Any, path: str) -> Any:
         """A CSR matrix. Compiled code will follow these indices, so each one is checked."""

@@ -325,7 +325,7 @@ REFUSED = {
     "dates": (np.array(["2020-01-01"], "M8[D]"), "Toy.option: .*datetime64"),
     "bytes array": (np.array([b"a"]), "Toy.option: .*dtype .S1"),
     "structure": (np.zeros(2, [("a", "f8")]), "Toy.option: .*ndarray and dtype"),
-    "matrix": (np.ma.ones(2), "Toy.option: .*MaskedArray"),
+    "records": (np.ones(2).view(np.recarray), "Toy.option: .*recarray"),
     "objects in an array": (
         np.array([print], dtype=object),
         "an item of Toy.option: .*holds no code",
@@ -841,6 +841,40 @@ def test_sparse_shapes_must_fit(change, path):
     save(model, path)
     forge(path, lambda header, document, body: body["fitted"]["coef_"]["csr"].update(change))
     with pytest.raises(ModelFileError, match=r"model\.coef_"):
+        load(path)
+
+
+def test_masked_arrays_come_back_with_their_masks(path):
+    model = Toy()
+    model.numbers_ = np.ma.MaskedArray([1.0, 2.0, 3.0], mask=[False, True, False])
+    model.words_ = np.ma.MaskedArray(np.array(["a", None], dtype=object), mask=[False, True])
+    model.whole_ = np.ma.MaskedArray([1, 2])
+    save(model, path)
+    loaded = load(path)
+    for name in ("numbers_", "words_", "whole_"):
+        ours, other = getattr(loaded, name), getattr(model, name)
+        assert type(ours) is np.ma.MaskedArray
+        assert ours.dtype == other.dtype
+        np.testing.assert_array_equal(np.ma.getmaskarray(ours), np.ma.getmaskarray(other))
+        np.testing.assert_array_equal(ours.compressed(), other.compressed())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mask": None},
+        {"mask": [True, False]},
+        {"mask": {"objects": {"shape": [2], "items": [True, False]}}},
+        {"data": {"tuple": []}},
+        {"more": 1},
+    ],
+)
+def test_masks_must_fit(change, path):
+    model = Toy()
+    model.numbers_ = np.ma.MaskedArray([1.0, 2.0], mask=[False, True])
+    save(model, path)
+    forge(path, lambda header, document, body: body["fitted"]["numbers_"]["masked"].update(change))
+    with pytest.raises(ModelFileError, match="cannot load"):
         load(path)
 
 

@@ -13,9 +13,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import surefit.bayes
+import surefit.kernel_ridge
 import surefit.linear_model
 import surefit.multiclass
+import surefit.neighbors
 import surefit.svm
+from surefit import densities
+from surefit.bayes import BayesClassifier
+from surefit.kernel_ridge import KernelRidge
+from surefit.kernels import Gaussian, Polynomial
 from surefit.linear_model import (
     ElasticNet,
     ElasticNetCV,
@@ -40,7 +47,14 @@ from surefit.linear_model import (
     TukeyRegressor,
 )
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from surefit.svm import LinearSVC, LinearSVR
+from surefit.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
+from surefit.svm import SVC, SVR, LinearSVC, LinearSVR
+
+
+def wide_gaussian(rows):
+    """A Gaussian with independent features, for a few rows and constant features too."""
+    return densities.Gaussian(rows.mean(axis=0), np.diag(rows.var(axis=0) + 1e-2))
+
 
 ESTIMATORS = [
     LinearRegression(),
@@ -93,12 +107,28 @@ ESTIMATORS = [
     QuantileRegressor(alpha=0.01, quantile=0.3, fit_intercept=False, certify="full"),
     OneVsRestClassifier(LogisticRegression()),
     OneVsOneClassifier(LogisticRegression()),
+    KernelRidge(),
+    KernelRidge(kernel="rbf", alpha=0.1, solver="cg", certify="full"),
+    KernelRidge(kernel="rbf", solver="nystrom", n_components=1000, random_state=0),
+    KernelRidge(kernel=Gaussian(0.1) + 0.5 * Polynomial(2), certify="full"),
     LinearSVC(),
     LinearSVC(loss="hinge", penalize_intercept=False, certify="full"),
     LinearSVC(penalty="l1", dual=False),
     LinearSVC(multi_class="crammer_singer"),
     LinearSVR(),
     LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1, penalize_intercept=False),
+    SVC(kernel="linear"),  # more of these in test_kernel_machines.py
+    SVR(kernel="linear"),
+    KNeighborsClassifier(),
+    KNeighborsClassifier(n_neighbors=1, weights="distance", algorithm="brute", certify="full"),
+    KNeighborsClassifier(metric="cosine"),
+    KNeighborsRegressor(),
+    KNeighborsRegressor(weights="distance", metric="manhattan", certify="full"),
+    KNeighborsRegressor(metric="precomputed"),
+    NearestNeighbors(),
+    NearestNeighbors(metric="chebyshev", certify="full"),
+    BayesClassifier(densities=wide_gaussian),
+    BayesClassifier(densities=wide_gaussian, certify="full"),
 ]
 
 ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"
@@ -121,10 +151,21 @@ def test_scikit_learn_checks(estimator, check):
         # As in scikit-learn's own suite: some checks stop a fit after a few iterations on purpose.
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "The least populated class in y has only 2 members")
+        warnings.filterwarnings("ignore", "Precomputed sparse input was not sorted by row values")
         check(estimator)
 
 
-@pytest.mark.parametrize("module", [surefit.linear_model, surefit.multiclass, surefit.svm])
+@pytest.mark.parametrize(
+    "module",
+    [
+        surefit.linear_model,
+        surefit.multiclass,
+        surefit.kernel_ridge,
+        surefit.svm,
+        surefit.neighbors,
+        surefit.bayes,
+    ],
+)
 def test_no_estimator_is_left_out(module):
     public = {
         thing

@@ -1,4 +1,4 @@
-"""scikit-learn's own tests of the linear models, with surefit's classes in place of scikit-learn's.
+"""scikit-learn's own tests of the models that surefit has, with surefit's classes in place of scikit-learn's.
 
 Each installed test module runs in a subprocess of its own, where :mod:`dropin_plugin` swaps the classes
 before the module is imported; no installed file is touched. :mod:`dropin_rules` says which tests count. A
@@ -6,20 +6,23 @@ counted test that fails must be argued in ``exceptions.toml``, and an argument w
 too. Tests that fail, or are skipped, are run once more with scikit-learn's classes: what happens there as
 well says nothing about surefit.
 
-``python -m tests.parity.dropin [module ...]`` prints the outcome; ``--write-docs``, of all modules, also
-rewrites the generated parts of ``docs/parity.md``.
+``python -m tests.parity.dropin [module ...]`` prints the outcome (``-k EXPRESSION`` of the tests that match
+it only, as pytest does); ``--write-docs``, of all modules, also rewrites the generated parts of
+``docs/parity.md``.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -27,23 +30,16 @@ from typing import Any, NamedTuple
 
 import sklearn
 
+from .dropin_rules import SUITES
+
 __all__ = ["EXCEPTIONS", "MODULES", "Record", "Report", "examine", "render"]
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "parity.md"
 EXCEPTIONS = Path(__file__).with_name("exceptions.toml")
-MODULES = (
-    "test_base",
-    "test_ridge",
-    "test_coordinate_descent",
-    "test_sparse_coordinate_descent",
-    "test_logistic",
-    "test_perceptron",
-    "test_sgd",
-    "test_huber",
-    "test_quantile",
-    "test_common",
-)
+MODULES = {
+    module: package for package, suite in SUITES.items() for module in suite
+}  # and the package it is about
 REASONS = {
     "absent": "uses a class or function that surefit does not have yet",
     "private": "uses a private helper of scikit-learn",
@@ -93,7 +89,8 @@ class Report(NamedTuple):
 
     @property
     def rate(self) -> float:
-        return 1.0 - len(self.failures) / len(self.counted)
+        """The share of the counted tests that pass; 1 where none counts (their classes are absent)."""
+        return 1.0 - len(self.failures) / max(1, len(self.counted))
 
     def unargued(self) -> list[str]:
         """Counted failures that no exception covers."""
@@ -119,9 +116,9 @@ class Report(NamedTuple):
     def row(self) -> str:
         """The module's line of the table in ``docs/parity.md``."""
         passed = len(self.counted) - len(self.failures)
+        rate = f"{100 * self.rate:.1f} %" if self.counted else "–"
         return (
-            f"| `{self.module}` | {len(self.records)} | {len(self.counted)} | {passed} "
-            f"| {100 * self.rate:.1f} % |"
+            f"| `{self.module}` | {len(self.records)} | {len(self.counted)} | {passed} | {rate} |"
         )
 
 
@@ -136,11 +133,11 @@ def _matches(pattern: str, test: str) -> bool:
 
 
 @functools.cache
-def examine(module: str) -> Report:
-    """Run one of scikit-learn's test modules with surefit's classes."""
-    records = _run(module)
+def examine(module: str, matching: str = "") -> Report:
+    """Run one of scikit-learn's test modules, or its tests that match, with surefit's classes."""
+    records = _run(module, matching)
     doubtful = [r.name for r in records if r.outcome in ("skipped", "xfailed", "failed")]
-    theirs = {r.name: r.outcome for r in _run(module, only=doubtful)} if doubtful else {}
+    theirs = {r.name: r.outcome for r in _run(module, matching, only=doubtful)} if doubtful else {}
     return Report(module, [_settled(record, theirs.get(record.name)) for record in records])
 
 
@@ -151,7 +148,7 @@ def _settled(record: Record, theirs: str | None) -> Record:
     return record
 
 
-def _run(module: str, only: list[str] | None = None) -> list[Record]:
+def _run(module: str, matching: str, only: list[str] | None = None) -> list[Record]:
     """One subprocess; with ``only``, scikit-learn's own classes on these tests."""
     with tempfile.TemporaryDirectory() as folder:
         report, names = Path(folder, "report.json"), Path(folder, "names.json")
@@ -163,15 +160,23 @@ def _run(module: str, only: list[str] | None = None) -> list[Record]:
         if only is not None:
             names.write_text(json.dumps(only))
             command += ["--dropin-baseline", "--dropin-only", str(names)]
-        command += ["--pyargs", f"sklearn.linear_model.tests.{module}"]
+        command += ["-k", matching] if matching else []
+        command += ["--pyargs", _where(module)]
         done = subprocess.run(
             command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False
         )
-        if done.returncode not in (0, 1) or not report.exists():
+        if done.returncode not in (0, 1, 5) or not report.exists():  # 5: none of them counts
             raise RuntimeError(
                 f"{module} did not run:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
             )
         return [Record(**entry) for entry in json.loads(report.read_text())]
+
+
+def _where(module: str) -> str:
+    """The dotted path of a test module: beside its package, or in scikit-learn's own folder of tests."""
+    package = MODULES[module]
+    is_package = hasattr(importlib.import_module(package), "__path__")
+    return f"{package if is_package else 'sklearn'}.tests.{module}"
 
 
 def _environment() -> dict[str, str]:
@@ -231,19 +236,28 @@ def replace_parts(text: str, parts: dict[str, str]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Print the outcome of the modules; 1 when a failure is not argued or an argument is stale."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity.dropin", description=__doc__)
-    parser.add_argument("modules", nargs="*", default=MODULES, metavar="module")
+    parser.add_argument("modules", nargs="*", metavar="module", help=f"of {', '.join(MODULES)}")
+    parser.add_argument("-k", default="", dest="matching", help="only tests that match (pytest -k)")
     parser.add_argument("--write-docs", action="store_true", help=f"rewrite docs/{DOCS.name}")
     options: Any = parser.parse_args(arguments)
-    reports = []
-    for module in options.modules:
-        report = examine(module)
+    unknown = sorted(set(options.modules) - set(MODULES))
+    if unknown:
+        parser.error(f"no test module {unknown[0]!r}; there are {', '.join(MODULES)}")
+    reports, wrong = [], 0
+    for module in options.modules or MODULES:
+        report = examine(module, options.matching)
         reports.append(report)
-        lines = [f"  not argued: {line}" for line in report.unargued()]
-        lines += [f"  stale: {line}" for line in report.stale()]
+        lines = [f"  not argued: {_one_line(line)}" for line in report.unargued()]
+        lines += [] if options.matching else [f"  stale: {line}" for line in report.stale()]
+        wrong += len(lines)
         print(report.row(), *lines, sep="\n", flush=True)
-    if options.write_docs and len(reports) == len(MODULES):
+    if options.write_docs and len(reports) == len(MODULES) and not options.matching:
         DOCS.write_text(replace_parts(DOCS.read_text(encoding="utf8"), render(reports)), "utf8")
-    return int(any(report.unargued() or report.stale() for report in reports))
+    return int(wrong > 0)
+
+
+def _one_line(text: str) -> str:
+    return textwrap.shorten(text, 240, placeholder=" ...")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .dropin_rules import Verdict, judge, swap
+from .dropin_rules import Verdict, home_of, judge, swap
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -82,7 +82,8 @@ def _judge_item(item: pytest.Function) -> Verdict:
         if definition.func.__module__ == module
     ]
     callspec = getattr(item, "callspec", None)
-    return judge(item.function, fixtures, {} if callspec is None else callspec.params)
+    params = {} if callspec is None else callspec.params
+    return judge(item.function, fixtures, params, home_of(item.module.__name__))
 
 
 def _outcome(report: pytest.TestReport) -> str:

@@ -15,6 +15,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, optimize, signal, special, stats
 
+from surefit.kernel_ridge import KernelRidge
+
 Array = NDArray[np.float64]
 
 # A pair of laws on three points, used by the generative entries.
@@ -659,6 +661,8 @@ def test_err_34_kernel_ridge() -> None:
         lambda a: 0.5 * a @ (K / N + lam * np.eye(N)) @ a - y @ a / N, np.zeros(N), tol=1e-10
     ).x
     np.testing.assert_allclose(X.T @ alpha, best, atol=1e-4)
+    model = KernelRidge(alpha=N * lam).fit(X, y)  # alpha is N lam
+    np.testing.assert_allclose(X.T @ model.dual_coef_, right, atol=1e-10)
     # printed objective a'Ka/2 + lam a - y'a/2: no minimum, K has a kernel where it is linear
     null = np.linalg.svd(K)[0][:, -1]
     slope = lam * null.sum() - 0.5 * y @ null

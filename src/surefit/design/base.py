@@ -90,14 +90,14 @@ class Design(ABC):
         mass = float(s.sum())
         shift, y_mean = np.zeros(self.shape[1]), np.zeros(Y.shape[1])
         if not centred:
-            gram, cross, _ = self._moments_at(Y, s, shift, y_mean, single)
+            gram, cross, _ = self.moments_at(Y, s, shift, y_mean, single)
             return gram, cross, shift, y_mean
         balance = to_numpy(s @ Y)
         y_mean = balance / mass
-        shift = self._near_mean()
+        shift = self.near_mean()
         for last in (False, True):
             shift = shift.astype(np.float32).astype(np.float64) if single else shift
-            gram, cross, sums = self._moments_at(Y, s, shift, y_mean, single)
+            gram, cross, sums = self.moments_at(Y, s, shift, y_mean, single)
             move = sums / mass
             rounding = np.finfo(np.float64).eps * np.abs(shift)
             near = 0.5 * np.diag(gram) / mass + self.shape[0] * rounding**2  # costs a bit at most
@@ -108,12 +108,12 @@ class Design(ABC):
         cross -= np.outer(move, balance - mass * y_mean)  # rounding
         return gram, cross, shift + move, y_mean
 
-    def _near_mean(self) -> Array:
+    def near_mean(self) -> Array:
         """The mean of some rows: the first block."""
         first = next(block for _, block in self.blocks())
         return to_numpy(first.sum(axis=0)) / first.shape[0]
 
-    def _moments_at(
+    def moments_at(
         self, Y: Any, s: Any, shift: Array, y_mean: Array, single: bool
     ) -> tuple[Array, Array, Array]:
         """(X - shift)'S(X - shift), (X - shift)'S(Y - y_mean) and (X - shift)'s, reading X once."""

@@ -85,12 +85,12 @@ class Dense(Design):
     def sample(self, step: int) -> Dense:
         return Dense(np.ascontiguousarray(self.X[::step], dtype=np.float64))
 
-    def _near_mean(self) -> Array:
+    def near_mean(self) -> Array:
         """The mean of evenly spaced rows."""
         mean: Array = self.X[:: max(1, self.shape[0] // 4096)].mean(axis=0, dtype=np.float64)
         return mean
 
-    def _moments_at(
+    def moments_at(
         self, Y: Array, s: Array, shift: Array, y_mean: Array, single: bool
     ) -> tuple[Array, Array, Array]:
         """As in the base class, with one product a block: that of (X - shift, Y - y_mean, 1) with itself."""

@@ -23,13 +23,13 @@ from sklearn.utils._metadata_requests import (
 )
 from sklearn.utils.validation import _deprecate_positional_args
 
+from .._selection import later_claim
 from ..base import Certified
 from ..certificate import CertificateWarning, Claim, Kind
 from ._logistic_cv_claims import average_claim, choice_claim, fold_claims
 from ._logistic_cv_spellings import l1_share, scoring_of, tables
 from ._logistic_folds import best_places, public, solved
 from ._logistic_words import NOT_CONVERGED
-from ._selection import later_claim
 from .base import check_solution
 from .logistic import LogisticRegression
 

@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._selection import rescored_claim, selection_claim, unpack_folds, worst_claim
 from ..certificate import Claim, Kind
 from ._logistic_cv_spellings import l1_share, scoring_of
 from ._logistic_folds import score_path, set_model
-from ._selection import rescored_claim, selection_claim, unpack_folds, worst_claim
 
 __all__ = ["average_claim", "choice_claim", "fold_claims"]
 

@@ -13,14 +13,23 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.utils.validation import _check_method_params
 
+from .._selection import take_rows
 from ..duality import duality_gap
 from ..iterate import Fit, Stop, Trace
 from ..offsets import null_value
 from ..penalties import NoPenalty
-from ._selection import take_rows
 from .logistic import LogisticRegression
 
-__all__ = ["FoldPath", "best_places", "fold_path", "public", "score_path", "set_model", "solved"]
+__all__ = [
+    "FoldPath",
+    "best_places",
+    "fold_path",
+    "path_models",
+    "public",
+    "score_path",
+    "set_model",
+    "solved",
+]
 
 Array = NDArray[np.float64]
 _GOOD_START = 1e-5  # the relative gap with which a start needs no steps, when tol is looser
@@ -60,23 +69,38 @@ def fold_path(
     given: dict[str, Any],
 ) -> FoldPath:
     """The models for all C on the training rows, each starting from the last, and their scores."""
-    rows, labels = take_rows(X, train), y[train]
     s = None if sample_weight is None else sample_weight[train]
+    path = path_models(model, take_rows(X, train), y[train], s, Cs)
+    scores = score_path(model, path.coefs, Cs, X, y, test, scoring, given)
+    return FoldPath(path.coefs, scores, path.n_iter, path.finished.count(False))
+
+
+class PathModels(NamedTuple):
+    """Coefficients (n_cs, n_classes, n_dof), Newton steps (n_cs,), and whether tol was reached (n_cs,)."""
+
+    coefs: Array
+    n_iter: list[int]
+    finished: list[bool]
+
+
+def path_models(
+    model: LogisticRegression, X: Any, y: Any, sample_weight: Array | None, Cs: Array
+) -> PathModels:
+    """The models for all C, each starting from the last; ``model`` is changed on the way."""
     coefs: list[Array] = []
-    steps, unfinished = [], 0
+    steps, finished = [], []
     for k, C in enumerate(Cs):
         model.C = float(C)
         if k > 1:
-            set_model(model, _ahead(coefs, Cs, k), rows.shape[1])
-        fit, null = solved(model, rows, labels, s)
+            set_model(model, _ahead(coefs, Cs, k), X.shape[1])
+        fit, null = solved(model, X, y, sample_weight)
         model.__dict__.update(public(model, fit.x))
         model.warm_start = True
         free = [model.intercept_[:, None]] if model.fit_intercept else []
         coefs.append(np.hstack([model.coef_, *free]))
         steps.append(fit.n_iter)
-        unfinished += int(not (fit.converged or fit.observed <= model.tol * null))
-    scores = score_path(model, np.array(coefs), Cs, X, y, test, scoring, given)
-    return FoldPath(np.array(coefs), scores, steps, unfinished)
+        finished.append(bool(fit.converged or fit.observed <= model.tol * null))
+    return PathModels(np.array(coefs), steps, finished)
 
 
 def _ahead(coefs: list[Array], Cs: Array, k: int) -> Array:

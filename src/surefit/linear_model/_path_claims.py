@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._selection import later_claim, rescored_claim, selection_claim, unpack_folds, worst_claim
 from ..certificate import Claim, Kind
 from ._path_folds import mean_squares
-from ._selection import later_claim, rescored_claim, selection_claim, unpack_folds, worst_claim
 
 __all__ = ["choice_claims"]
 

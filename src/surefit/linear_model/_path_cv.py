@@ -28,12 +28,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_scalar
 
+from .._selection import pack_folds
 from ..base import Certified
 from ..certificate import CertificateWarning, Claim
 from ..design import as_design
 from ._path_claims import choice_claims
 from ._path_folds import FoldPath, Options, fold_path, path_moments
-from ._selection import pack_folds
 from .base import LinearRegressor
 from .coordinate_descent import ElasticNet
 from .least_squares import kept_rows

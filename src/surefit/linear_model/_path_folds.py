@@ -21,7 +21,7 @@ from .least_squares import kept_rows
 from .multitask import task_data
 from .paths import solve_path
 
-__all__ = ["FoldPath", "Options", "fold_path", "mean_squares", "path_moments"]
+__all__ = ["FoldPath", "Options", "fold_path", "mean_squares", "path_models", "path_moments"]
 
 Array = NDArray[np.float64]
 _GRAM_COLUMNS = 1000  # most columns for which a fold is reduced to its products
@@ -73,16 +73,9 @@ def fold_path(
 ) -> FoldPath:
     """The path on the training rows of a fold, and its errors on the test rows."""
     train, test = fold
-    s = np.ones(len(train)) if sample_weight is None else sample_weight[train]
-    if not s.any():
-        raise ValueError("a fold has no training rows of positive weight: use other folds.")
-    found = None
-    if moments is not None and ratio > 0.0:
-        found = _descend_on_products(moments, Y[train], s, alphas, ratio, options)
-    if found is None:
-        rows, targets, s = kept_rows(X[train], Y[train], s)
-        found = _descend(rows, targets, s / s.sum(), alphas, ratio, options)
-    sparse, intercepts, unfinished = found
+    sparse, intercepts, unfinished = path_models(
+        X, Y, sample_weight, train, moments, alphas, ratio, options
+    )
     weights = None if sample_weight is None else sample_weight[test]
     used = np.unique(sparse.indices % X.shape[1])
     columns = X[test][:, used]
@@ -91,6 +84,28 @@ def fold_path(
     )
     errors = mean_squares(columns, Y[test], weights, np.moveaxis(compact, 0, 2), intercepts.T)
     return FoldPath(errors, sparse, intercepts, unfinished)
+
+
+def path_models(
+    X: Any,
+    Y: Array,
+    sample_weight: Array | None,
+    train: NDArray[np.intp],
+    moments: FoldMoments | None,
+    alphas: Array,
+    ratio: float,
+    options: Options,
+) -> tuple[Any, Array, int]:
+    """Coefficients (n_alphas, T p), intercepts (n_alphas, T), and how many fits did not finish."""
+    s = np.ones(len(train)) if sample_weight is None else sample_weight[train]
+    if not s.any():
+        raise ValueError("a fold has no training rows of positive weight: use other folds.")
+    if moments is not None and ratio > 0.0:
+        found = _descend_on_products(moments, Y[train], s, alphas, ratio, options)
+        if found is not None:
+            return found
+    rows, targets, s = kept_rows(X[train], Y[train], s)
+    return _descend(rows, targets, s / s.sum(), alphas, ratio, options)
 
 
 def _descend(

@@ -15,10 +15,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_method_params
 
+from .._selection import dense_rows, rescored_claim, take_rows, unpack_folds
 from ..certificate import Claim, Kind
 from ..design import as_design
 from ._ridge_scores import fold_predictions, score_errors, score_fold, spread
-from ._selection import dense_rows, rescored_claim, take_rows, unpack_folds
 from .least_squares import kept_rows
 from .ridge_classifier import RidgeLabels
 

@@ -26,6 +26,7 @@ from sklearn.utils._metadata_requests import (
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_method_params, check_scalar
 
+from .._selection import later_claim, pack_folds, selection_claim, take_rows
 from ..base import Certified
 from ..certificate import Claim
 from ..design import as_design
@@ -34,7 +35,6 @@ from ..solvers.leave_one_out import leave_one_out
 from ..solvers.ridge_path import fold_paths
 from ._ridge_claims import folds_claim, loo_claims
 from ._ridge_scores import score_errors, score_fold, spread
-from ._selection import later_claim, pack_folds, selection_claim, take_rows
 from .least_squares import kept_rows
 from .ridge import Ridge
 from .ridge_classifier import RidgeLabels

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._selection import take_rows
 from ..design import as_design
-from ._selection import take_rows
 from .ridge import Ridge
 from .ridge_classifier import RidgeClassifier, RidgeLabels
 

@@ -40,6 +40,7 @@ from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._selection import pack_folds
 from ._logistic_cv import LogisticChoice
 from ._logistic_cv_spellings import (
     checked_Cs,
@@ -49,7 +50,6 @@ from ._logistic_cv_spellings import (
     warn_of_deprecated,
 )
 from ._logistic_folds import fold_path
-from ._selection import pack_folds
 from .logistic import LogisticRegression
 
 __all__ = ["LogisticRegressionCV"]

@@ -143,6 +143,10 @@ class Ridge(LinearRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : float or array-like of shape (n_samples,), optional
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, moments: Any = None) -> Ridge:
+        """The fit; ``moments`` are those of these data, where a search has them already."""
         _check_solver(self.solver, self.positive)
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         alpha = self._alphas(y)
@@ -157,7 +161,9 @@ class Ridge(LinearRegressor):
         else:
             self.method_, stopped = "direct", "the factorisation finished"
             design = as_design(rows)
-            coef, intercept, *_ = ridge(design, Y, s, alpha, fit_intercept=self.fit_intercept)
+            coef, intercept, *_ = ridge(
+                design, Y, s, alpha, fit_intercept=self.fit_intercept, moments=moments
+            )
         self._store(coef, intercept, y, X, flat=True)
         del (
             rows,

@@ -69,13 +69,27 @@ def least_squares(X: Design, Y: Any, s: Any, *, fit_intercept: bool) -> LinearSo
     return by_orthogonal(X, to_numpy(Y), to_numpy(s), fit_intercept)
 
 
-def ridge(X: Design, Y: Any, s: Any, alpha: Array, *, fit_intercept: bool) -> LinearSolution:
-    """The ridge solution, one penalty per target; ``alpha`` all zero is least squares."""
+def ridge(
+    X: Design,
+    Y: Any,
+    s: Any,
+    alpha: Array,
+    *,
+    fit_intercept: bool,
+    moments: tuple[Array, Array, Array, Array] | None = None,
+) -> LinearSolution:
+    """The ridge solution, one penalty per target; ``alpha`` all zero is least squares.
+
+    ``moments`` is what ``X.moments(Y, s, centred=fit_intercept)`` would give, where that is known already.
+    """
     n, p = X.shape
     if not alpha.any():
         return least_squares(X, Y, s, fit_intercept=fit_intercept)
     if p <= n and (X.centres_first or p <= _GRAM_COLUMNS):
-        solved = _by_gram(X, Y, s, alpha, fit_intercept)
+        if moments is None:
+            solved = _by_gram(X, Y, s, alpha, fit_intercept)
+        else:
+            solved = _from_moments(X, Y, s, alpha, fit_intercept, single=False, moments=moments)
         if solved is not None:
             return solved
     if n < p and n <= _GRAM_COLUMNS and alpha.all():
@@ -113,9 +127,18 @@ def _by_gram(X: Design, Y: Any, s: Any, alpha: Array, fit_intercept: bool) -> Li
 
 
 def _from_moments(
-    X: Design, Y: Any, s: Any, alpha: Array, fit_intercept: bool, *, single: bool
+    X: Design,
+    Y: Any,
+    s: Any,
+    alpha: Array,
+    fit_intercept: bool,
+    *,
+    single: bool,
+    moments: tuple[Array, Array, Array, Array] | None = None,
 ) -> LinearSolution | None:
-    gram, rhs, mean, y_mean = X.moments(Y, s, centred=fit_intercept, single=single)
+    if moments is None:
+        moments = X.moments(Y, s, centred=fit_intercept, single=single)
+    gram, rhs, mean, y_mean = moments
     if not np.isfinite(gram).all():
         return None
     diagonal = np.diag(gram).copy()

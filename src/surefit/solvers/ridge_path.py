@@ -25,7 +25,7 @@ from ._linear import DENSE_ENTRIES, means, weighted_centred
 from .direct import ridge
 from .fold_moments import Fold, FoldMoments, fold_moments
 
-__all__ = ["fold_paths"]
+__all__ = ["fold_paths", "path_of_moments"]
 
 Array = NDArray[np.float64]
 _TRUST = 1e-7  # smallest over largest eigenvalue below which a Gram matrix is not trusted
@@ -57,16 +57,27 @@ def fold_paths(
         return
     parts = fold_moments(X, Y, s, folds, fit_intercept=fit_intercept)
     for (train, _), part in zip(folds, parts, strict=True):
-        found = _from_moments(part, X, Y, s, train, alphas)
+        found = path_of_moments(part, X, Y, s, train, alphas)
         if found is None:
             found = _direct(X[train], Y[train], s[train], alphas, fit_intercept)
         yield found
 
 
-def _from_moments(
-    part: FoldMoments, X: Any, Y: Array, s: Array, train: NDArray[np.intp], alphas: Array
+def path_of_moments(
+    part: FoldMoments,
+    X: Any,
+    Y: Array,
+    s: Array,
+    train: NDArray[np.intp],
+    alphas: Array,
+    *,
+    exact: float = _EXACT,
 ) -> tuple[Array, Array] | None:
-    """The path of one fold, and as much checking on its rows as the subtraction calls for."""
+    """The path of one fold, and as much checking on its rows as the subtraction calls for.
+
+    Coefficients whose estimated relative error is up to ``exact`` are left alone. None where the rows
+    themselves are needed.
+    """
     lam, V = np.linalg.eigh(part.gram)
     error = part.noise / max(lam[0] + alphas.min(), 1e-300)
     if not error <= _REFINE:  # or not a number
@@ -79,7 +90,7 @@ def _from_moments(
         return (V @ scaled.reshape(len(V), -1)).reshape(len(V), T, count)
 
     W = solve(part.right[:, :, None])
-    if error > _EXACT:
+    if error > exact:
         rows, weights = as_design(X[train]), s[train]
         fitted = rows.dot(W.reshape(len(V), -1)) - part.mean @ W.reshape(len(V), -1)
         residual = (Y[train] - part.y_mean)[:, :, None] - fitted.reshape(-1, T, count)

@@ -1,6 +1,7 @@
 """What cross-validation adds to a fit: the folds, and the claims about a choice among recorded scores.
 
-Shared by the models that choose their own penalty; knows nothing of how the scores were computed.
+Shared by the models that choose their own penalty and by the searches of ``model_selection``; knows nothing
+of how the scores were computed.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Claim, Kind, Status
-from ..design import Dense, as_design
+from .certificate import Claim, Kind, Status
+from .design import Dense, as_design
 
 __all__ = [
     "CAVEAT",

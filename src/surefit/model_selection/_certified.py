@@ -1,0 +1,230 @@
+"""The certificate of a selection: what :class:`GridSearchCV` and :class:`HoldOut` share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.metrics._scorer import _MultimetricScorer
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted, indexable
+
+from ..base import Certified
+from ..certificate import Certificate, CertificateWarning, Claim, Kind, verify
+from ..fingerprint import fingerprint
+from ._losses import BoundedLoss, bounded_loss
+
+__all__ = [
+    "SEED",
+    "Selected",
+    "check_range",
+    "claims_of",
+    "data_id",
+    "loss_for",
+    "may_be_random",
+    "scores_claim",
+]
+
+Array = NDArray[np.float64]
+SEED = "give every random_state an integer, and they can be repeated"
+
+
+class Selected(Certified):
+    """A meta-estimator that chooses by scores: parameters, data and certificate."""
+
+    estimator: Any
+    cv: Any
+    delta: float
+    bound: str
+    loss_range: tuple[float, float] | None
+    promise_: dict[str, Any]
+
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
+        X, y, sample_weight = indexable(X, y, sample_weight)  # the estimator checks what it takes
+        return X, y, sample_weight
+
+    def _seal(self, X: Any, y: Any, sample_weight: Any, stopped: str = "") -> Any:
+        if self.certify is False:
+            self.__dict__.pop("certificate_", None)
+            return self
+        claims = self._certify(X, y, sample_weight, full=self.certify == "full")
+        name = type(self).__name__
+        self.certificate_ = Certificate(tuple(claims), data_id(X, y, sample_weight), stopped, name)
+        if not self.certificate_.ok:
+            message = self.certificate_.failure_message() + "\n  " + self._remedy()
+            warnings.warn(message, CertificateWarning, stacklevel=4)
+        return self
+
+    def _recertify(self, X: Any, y: Any, sample_weight: Any) -> Certificate:
+        check_is_fitted(self)
+        X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=False)
+        claims = self._certify(X, y, sample_weight, full=True)
+        found, recorded = data_id(X, y, sample_weight), getattr(self, "certificate_", None)
+        if recorded is not None and recorded.data_id:
+            same = recorded.data_id == found
+            words = "the data of the fit" if same else "not the data of the fit"
+            statement = f"these are {words} (fingerprint {found})"
+            claims.append(Claim.check("data", statement, Kind.EXACT, float(not same), 0.0, "DAT-1"))
+        stopped = recorded.stopped if recorded is not None else ""
+        return Certificate(tuple(claims), found, stopped, type(self).__name__)
+
+    def _remedy(self) -> str:
+        return (
+            "Rows that are tested must not be rows of the fit (cv), losses must lie in loss_range, and "
+            "recorded scores must be those the data give."
+        )
+
+    @property
+    def statement_(self) -> str:
+        """The sentence to quote: the claim "generalisation", or why there is none."""
+        check_is_fitted(self)
+        if "certificate_" not in vars(self):
+            raise AttributeError("statement_ needs a certificate: set certify=True and fit again.")
+        return self.certificate_["generalisation"].statement
+
+    def _promise(self) -> None:
+        """Fix what the statistical claims depend on, before data are seen; later changes do not count."""
+        ends = check_range(self.loss_range)
+        self.promise_ = {"delta": float(self.delta), "bound": self.bound, "loss_range": ends}
+
+    def _promised(self) -> dict[str, Any]:
+        """delta and bound as they were when the fit began."""
+        return {"delta": self.promise_["delta"], "bound": self.promise_["bound"]}
+
+    def _loss_of(self, scorers: Any, metric: Any, y: Any, score_params: Any) -> BoundedLoss | str:
+        """The bounded loss behind the score that chooses, or why there is none."""
+        if any(value is not None for value in (score_params or {}).values()):
+            return "scores are weighted by sample_weight, and a weighted mean has no such bound"
+        if isinstance(scorers, _MultimetricScorer):
+            if not isinstance(metric, str):
+                return (
+                    "there are several scores: name one of them as refit, before the data are seen"
+                )
+            scorers = scorers._scorers[metric]
+        if y is None:
+            return "without y there is no loss that a row could have"
+        loss = bounded_loss(scorers, self.estimator, y, self.promise_["loss_range"])
+        return loss_for(self.promise_["bound"], loss)
+
+
+def check_range(loss_range: Any) -> tuple[float, float] | None:
+    """The range of a loss as two floats."""
+    if loss_range is None:
+        return None
+    ends = tuple(float(end) for end in loss_range)
+    if len(ends) != 2 or not np.isfinite(ends).all() or not ends[0] < ends[1]:
+        raise ValueError(
+            f"loss_range must be two finite numbers, the lower first, got {loss_range!r}."
+        )
+    return ends[0], ends[1]
+
+
+def loss_for(bound: str, loss: BoundedLoss | str) -> BoundedLoss | str:
+    """The loss, or why the bound does not apply to it."""
+    if isinstance(loss, str) or bound != "clopper-pearson":
+        return loss
+    if loss.zero_one and loss.range == (0.0, 1.0):
+        return loss
+    return (
+        f"bound='clopper-pearson' is for 0-1 losses; the {loss.words} is not one. Use 'hoeffding' or "
+        "'bernstein'"
+    )
+
+
+def data_id(X: Any, y: Any, sample_weight: Any) -> str:
+    """The fingerprint of the data; of texts and other objects, the hash of their pickle."""
+    try:
+        arrays = [
+            a if a is None or hasattr(a, "shape") else np.asarray(a) for a in (X, y, sample_weight)
+        ]
+        arrays = [a.to_numpy() if hasattr(a, "to_numpy") else a for a in arrays]
+        if getattr(arrays[0], "dtype", None) != np.dtype(object):
+            return fingerprint(*arrays)
+    except (TypeError, ValueError, AttributeError):
+        pass
+    try:
+        return f"objects {joblib.hash((X, y, sample_weight))}"
+    except Exception:  # something that cannot be pickled: the claims stand, the data are not named
+        return ""
+
+
+def claims_of(
+    model: Any, X: Any, y: Any, sample_weight: Any, *, full: bool, name: str
+) -> list[Claim]:
+    """The claims of a fitted part, under its name; those of a pipeline's last step on what it was given."""
+    if isinstance(model, Pipeline) and isinstance(model[-1], Certified):
+        last = model.steps[-1][0]
+        rows = X
+        if full:
+            rows = model[:-1].transform(X) if len(model) > 1 else X
+        return claims_of(model[-1], rows, y, sample_weight, full=full, name=f"{name}: {last}")
+    found = getattr(model, "certificate_", Certificate(()))
+    if full and isinstance(model, Certified):
+        try:
+            found = verify(model, X, y, sample_weight=sample_weight)
+        except ValueError as error:  # other data, which the model cannot take
+            words = f"the claims cannot be recomputed on these data: {error}"
+            found = Certificate((Claim.check("fit", words, Kind.EXACT, 1.0, 0.0, "GEN-7"),))
+    elif not found.claims:
+        why = f"{type(model).__name__} left no certificate, so nothing is claimed about its fit"
+        found = Certificate((Claim.undecided("fit", why, Kind.EXACT, "GEN-7"),))
+    return [replace(claim, name=f"{name}: {claim.name}") for claim in found.claims]
+
+
+def scores_claim(
+    recorded: Array,
+    found: Array,
+    sizes: Any,
+    what: str,
+    *,
+    classifier: bool,
+    once_more: Callable[[], Array] | None,
+    tol: float = 1e-6,
+) -> Claim:
+    """The recorded scores are those of fits on the recorded rows, each made again on its own.
+
+    Another machine or another order of sums may move a score by ``tol``, more where fits shared work and end
+    where their own tolerance lets them; scores of a classifier by one row a test set. Where they differ by
+    more and some ``random_state`` is no integer, the fits are made ``once_more``: if these differ among
+    themselves, nothing can be decided.
+    """
+    allowed = tol * (1.0 + np.abs(np.nan_to_num(found)))
+    if classifier:
+        allowed = np.maximum(allowed, (1.0 + 1e-9) / np.asarray(sizes, dtype=np.float64))
+    both = np.isnan(recorded) & np.isnan(found)
+    gap = np.where(both, 0.0, np.abs(recorded - found))
+    gap = np.where(np.isnan(gap), np.inf, gap)
+    worst = np.unravel_index(int(np.argmax(gap / allowed)), gap.shape)
+    observed, limit = float(gap[worst]), float(allowed[worst])
+    statement = f"{what}, from fits made again on the recorded rows, agree to {observed:.1e}"
+    if (
+        observed > limit
+        and once_more is not None
+        and not np.array_equal(once_more(), found, equal_nan=True)
+    ):
+        why = f"{statement}, but these fits are random: {SEED}"
+        return Claim.undecided("scores", why, Kind.EXACT, "GEN-7")
+    return Claim.check("scores", statement, Kind.EXACT, observed, limit, "GEN-7")
+
+
+def may_be_random(*things: Any) -> bool:
+    """Whether some estimator inside has a ``random_state`` that is no integer; it need not use it."""
+    return any(
+        name.rpartition("__")[2] == "random_state" and not isinstance(value, int | np.integer)
+        for name, value in _parameters(things)
+    )
+
+
+def _parameters(things: Any) -> Iterator[tuple[str, Any]]:
+    for thing in things:
+        if isinstance(thing, BaseEstimator):
+            yield from thing.get_params().items()
+        elif isinstance(thing, dict):
+            yield from thing.items()
+            yield from _parameters(thing.values())

@@ -1,0 +1,489 @@
+r"""Selection on rows kept aside, and a model that may be quoted (GEN-6).
+
+Fit every candidate on the training part, choose on the hold-out, ship the chosen model as it is. Given the
+training part, the K models are fixed and the hold-out rows are fresh, so with probability at least
+:math:`1-\delta`
+
+.. math:: |L_D(f_k) - L_{\text{hold-out}}(f_k)| \le (b-a)\sqrt{\ln(2K/\delta)/(2n)} \quad\text{for all } k,
+
+whichever is chosen; and the chosen one is at most twice that above the best of the K (GEN-5).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin, _fit_context, clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import train_test_split as _split
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
+
+from .._selection import later_claim, selection_claim
+from ..certificate import Claim, Kind, Status
+from ._certified import SEED, Selected, claims_of, may_be_random, scores_claim
+from ._claims import Statistics, excess_claim, generalisation_claim
+from ._evaluate import Job, collect_evidence, evaluate, report_failures
+from ._losses import BoundedLoss
+from .search import EXTRAS, parameters_words, same_parameters
+
+__all__ = ["HoldOut"]
+
+
+def _model_has(name: str) -> Callable[[Any], bool]:
+    """Whether the fitted model, or before a fit the estimator, has a method."""
+
+    def check(self: Any) -> bool:
+        getattr(self.best_estimator_ if "best_estimator_" in vars(self) else self.estimator, name)
+        return True
+
+    return check
+
+
+class HoldOut(MetaEstimatorMixin, Selected):
+    """Fit on a part of the rows, test on the rest, and ship the tested model with its bound.
+
+    Every candidate is fitted on the training part; the one with the best score on the hold-out is kept, and
+    is not refitted: it is a model about which something was shown. ``statement_`` is the sentence to quote.
+
+    The sentence counts the candidates of this object. Trying several seeds and keeping the nicest result is
+    trying more models than it counts; so is looking at the hold-out in any other way.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What to fit. It may be a search of its own (``HoldOut(GridSearchCV(...))``): that has seen the
+        training part only, so one model is tested, and the bound is that of one.
+    param_grid : dict or list of dicts, default=None
+        Candidates, as in :class:`GridSearchCV`; ``None`` tests the estimator as it is.
+    test_size : float or int, default=0.25
+        Share, or number, of rows kept aside.
+    stratify : bool, default=False
+        Give both parts the class frequencies of all rows. The bound is then about the error at these
+        frequencies.
+    scoring : str or scorer, default=None
+        Score that chooses; ``None`` is the estimator's own. Accuracy, top-k accuracy, Brier score, and with
+        ``loss_range`` mean errors of regressions, are means of bounded losses; of others nothing is
+        claimed.
+    refit : bool, default=False
+        Refit the chosen candidate on all rows. The model shipped is then not the one that was tested, and the
+        claim is withdrawn.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the split. The seed used is kept as ``split_seed_``, so that anyone can draw the same split.
+    n_jobs, error_score, verbose
+        As in :class:`GridSearchCV`.
+    delta, bound, loss_range, certify
+        As in :class:`GridSearchCV`.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The chosen model, fitted on the training part (on all rows with ``refit=True``).
+    best_index_, best_params_, best_score_
+        Which candidate it is, and its score on the hold-out.
+    results_ : dict
+        ``"params"``, ``"test_score"``, ``"fit_time"``, ``"score_time"`` of every candidate.
+    holdout_ : ndarray of int
+        The rows kept aside.
+    split_seed_ : int
+        The seed of the split.
+    evidence_ : ndarray of shape (n_candidates, 1, 4)
+        Mean, variance, least and largest loss of each candidate on the hold-out.
+    certificate_ : Certificate
+        ``"split"``, ``"selection"``, ``"scores"``, ``"model"``, ``"generalisation"``, ``"selection
+        excess"`` and the claims of the chosen model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from surefit.linear_model import RidgeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> grid = {"alpha": [0.01, 0.1, 1.0, 10.0]}
+    >>> model = HoldOut(RidgeClassifier(), grid, test_size=0.5, random_state=0).fit(X, y)
+    >>> print(model.statement_)
+    with probability 95 %, the true error is within 0.095 of 0.035, after trying 4 models; rows drawn
+    independently from one distribution
+    """
+
+    _scores_like_its_estimator: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: rule for name, rule in EXTRAS.items() if name != "reuse"},
+        "estimator": [HasMethods(["fit"])],
+        "param_grid": [dict, list, None],
+        "test_size": [
+            Interval(Real, 0, 1, closed="neither"),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "stratify": ["boolean"],
+        "scoring": [str, callable, None],
+        "refit": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "error_score": [Real, str],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any = None,
+        *,
+        test_size: float | int = 0.25,
+        stratify: bool = False,
+        scoring: Any = None,
+        refit: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        error_score: Any = np.nan,
+        verbose: int = 0,
+        delta: float = 0.05,
+        bound: str = "hoeffding",
+        loss_range: tuple[float, float] | None = None,
+        certify: bool | str = True,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.test_size = test_size
+        self.stratify = stratify
+        self.scoring = scoring
+        self.refit = refit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.error_score = error_score
+        self.verbose = verbose
+        self.delta = delta
+        self.bound = bound
+        self.loss_range = loss_range
+        self.certify = certify
+
+    @_fit_context(prefer_skip_nested_validation=False)  # the estimator validates itself
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit every candidate on the training part, and choose on the hold-out.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows and targets.
+        **params : dict
+            For ``fit`` of the estimator; arrays with an entry a row are split with the rows.
+
+        Returns
+        -------
+        self
+        """
+        self.__dict__.pop("certificate_", None)
+        X, y = indexable(X, y)
+        if y is None and get_tags(self.estimator).target_tags.required:
+            name = type(self.estimator).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        params = _check_method_params(X, params=params)
+        fit_params = self._fit_params(params)
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+        self.split_seed_ = int(seed)
+        train, test = self._parts(_num_samples(X), y)
+        candidates = [{}] if self.param_grid is None else list(ParameterGrid(self.param_grid))
+        if not candidates:
+            raise ValueError("No fits were performed: param_grid has no candidates.")
+        scorer = check_scoring(self.estimator, self.scoring)
+        self._promise()
+        loss = self._loss_of(scorer, "score", y, {})
+        job = Job(
+            scorer=scorer,
+            fit_params=fit_params,
+            score_params={},
+            return_estimator=True,
+            error_score=self.error_score,
+            verbose=self.verbose,
+            caller=self,
+            losses=(("score", loss),) if self.certify and isinstance(loss, BoundedLoss) else (),
+        )
+        # the models themselves are shipped, so each is fitted as it stands, without reuse
+        options: dict[str, Any] = {"n_jobs": self.n_jobs, "reuse": False}
+        name = f"{len(candidates)} candidates"
+        base = clone(self.estimator)
+        out, _ = evaluate(base, candidates, X, y, [(train, test)], job, **options, name=name)
+        if all(result["fit_error"] is not None for result in out):  # the first error, as it is
+            rows = [_rows(a, train) for a in (X, y) if a is not None]
+            chosen = clone(base).set_params(**clone(candidates[0], safe=False))
+            chosen.fit(*rows, **_check_method_params(X, params=fit_params, indices=train))
+        report_failures(out, candidates, 1, self.error_score)
+        scores = np.array([result["test_scores"] for result in out], dtype=np.float64)
+        times = {key: np.array([r[key] for r in out]) for key in ("fit_time", "score_time")}
+        self.results_: dict[str, Any] = {"params": candidates, "test_score": scores, **times}
+        fitted = np.array([result["fit_error"] is None for result in out])
+        usable = np.where(fitted & ~np.isnan(scores), scores, -np.inf)
+        self.best_index_ = int(np.argmax(usable))
+        self.best_params_ = candidates[self.best_index_]
+        self.best_score_ = float(scores[self.best_index_])
+        self.best_estimator_ = out[self.best_index_]["estimator"]
+        self.evidence_ = collect_evidence(out, (len(candidates), 1))
+        self.holdout_ = test
+        self.fit_parameters_ = sorted(key for key, value in params.items() if value is not None)
+        if self.refit:
+            self.best_estimator_ = clone(self.best_estimator_)
+            given = (X,) if y is None else (X, y)
+            self.best_estimator_.fit(*given, **fit_params)
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        stopped = "all candidates were fitted on the training part"
+        return self._seal(X, y, params.get("sample_weight"), stopped)
+
+    def _parts(self, n: int, y: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Training and hold-out rows that the seed gives, each in order."""
+        classes = y if self.stratify else None
+        rows = np.arange(n)
+        train, test = _split(
+            rows, test_size=self.test_size, random_state=self.split_seed_, stratify=classes
+        )
+        return np.sort(train), np.sort(test)
+
+    def _fit_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """What of ``params`` goes to ``fit`` of the estimator."""
+        if not _routing_enabled():
+            return params
+        routed: dict[str, Any] = process_routing(self, "fit", **params).estimator.fit
+        return routed
+
+    def get_metadata_routing(self) -> Any:
+        """Parameters of ``fit`` go to ``fit`` of the estimator."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=mapping)
+
+    # ------------------------------------------------------------------ certificate
+
+    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+        n, holdout = _num_samples(X), np.asarray(self.holdout_)
+        split = self._split_claim(n, y, holdout)
+        claims = [split, self._choice_claim()]
+        others = [name for name in self.fit_parameters_ if name != "sample_weight"]
+        sound, shown = split.status is Status.HOLDS, True
+        evidence = np.array(self.evidence_, dtype=np.float64)
+        train = np.setdiff1d(np.arange(n), holdout)
+        loss = self._loss_of(check_scoring(self.estimator, self.scoring), "score", y, {})
+        if not full:
+            claims.append(later_claim())
+        elif others:
+            why = f"fit was given {', '.join(others)}, which are not at hand: nothing is recomputed"
+            claims.append(Claim.undecided("scores", why, Kind.EXACT, "GEN-6"))
+            shown = False  # what was recorded is not taken on trust
+        elif sound:
+            again = partial(self._fits_again, X, y, sample_weight, train, holdout, loss)
+            found, evidence, fitted = again()
+            random = may_be_random(self.estimator, *self.results_["params"])
+            many = len(found)
+            claims.append(
+                scores_claim(
+                    np.asarray(self.results_["test_score"], dtype=np.float64),
+                    found,
+                    len(holdout),
+                    f"the scores of {many} model{'' if many == 1 else 's'}",
+                    classifier=is_classifier(self.estimator),
+                    once_more=(lambda: again()[0]) if random else None,
+                )
+            )
+            if not self.refit:
+                self._own_evidence(X, y, holdout, loss, evidence)
+                once_more = (lambda: again()[2]) if random else None
+                model = self._model_claim(X, fitted, once_more)
+                claims.append(model)
+                shown = model.status is Status.HOLDS
+        if not shown:
+            loss = "it is not shown that the model is a fit on the rows outside the hold-out"
+        claims += self._statistical_claims(evidence, len(holdout), loss, sound)
+        if not others:
+            seen = slice(None) if self.refit else train
+            rows = [None if a is None else _rows(a, seen) for a in (X, y, sample_weight)]
+            claims += claims_of(self.best_estimator_, *rows, full=full, name="best_estimator_")
+        return claims
+
+    def _split_claim(self, n: int, y: Any, holdout: Any) -> Claim:
+        """The hold-out is the one that the recorded seed draws."""
+        try:
+            _, expected = self._parts(n, y)
+            different = len(np.setxor1d(expected, holdout))
+        except ValueError:  # other data, which cannot be split so
+            different = n
+        words = (
+            f"the {len(holdout)} of {n} rows kept aside are those that seed {self.split_seed_} draws"
+            if not different
+            else f"the recorded hold-out differs in {different} rows from what seed {self.split_seed_} draws"
+        )
+        return Claim.check("split", words, Kind.EXACT, float(different), 0.0, "GEN-6")
+
+    def _choice_claim(self) -> Claim:
+        """The chosen candidate has the best score on the hold-out."""
+        scores = np.asarray(self.results_["test_score"], dtype=np.float64)
+        params, best = self.results_["params"], int(self.best_index_)
+        known = 0 <= best < len(params) and same_parameters(params[best], self.best_params_)
+        chosen = float(scores[best]) if known else float("nan")
+        words = parameters_words(self.best_params_)
+        kind = "score on the hold-out"
+        claim = selection_claim(words, chosen, scores, float(self.best_score_), kind=kind)
+        statement = claim.statement.partition("; ")[0]  # a bound follows, where there is one
+        return replace(claim, statement=statement, source="GEN-6")
+
+    def _fits_again(
+        self, X: Any, y: Any, sample_weight: Any, train: Any, holdout: Any, loss: Any
+    ) -> tuple[Any, Any, Any]:
+        """Every candidate fitted on the training part again: scores, evidence, the one that was chosen."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        params = self.results_["params"]
+        job = Job(
+            scorer=check_scoring(self.estimator, self.scoring),
+            fit_params=weights,
+            score_params={},
+            return_estimator=True,
+            error_score=np.nan if self.error_score == "raise" else self.error_score,
+            losses=(("score", loss),) if isinstance(loss, BoundedLoss) else (),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            options: dict[str, Any] = {"n_jobs": self.n_jobs, "reuse": False}
+            out, _ = evaluate(
+                clone(self.estimator), params, X, y, [(train, holdout)], job, **options
+            )
+        found = np.array([result["test_scores"] for result in out], dtype=np.float64)
+        winner = out[int(self.best_index_)]
+        return found, collect_evidence(out, (len(params), 1)), winner["estimator"]
+
+    def _own_evidence(self, X: Any, y: Any, holdout: Any, loss: Any, evidence: Any) -> None:
+        """What is observed of best_estimator_ itself, in place of the fit that was made again."""
+        if isinstance(loss, BoundedLoss):
+            rows, truth, model = _rows(X, holdout), _rows(y, holdout), self.best_estimator_
+            score = float(self.scorer_(model, rows, truth))
+            place = int(self.best_index_)
+            evidence[place, 0] = loss.evidence(model, rows, truth, score, len(holdout))
+
+    def _model_claim(self, X: Any, fitted: Any, once_more: Callable[[], Any] | None) -> Claim:
+        """best_estimator_ predicts as a fit on the rows outside the hold-out does."""
+        words = "it predicts all rows as a fit on those outside the hold-out does"
+        try:
+            mine = np.asarray(self.best_estimator_.predict(X))
+            theirs = np.asarray(fitted.predict(X))
+            gap, limit, end = self._difference(mine, theirs)
+            if gap > limit and once_more is not None:
+                others = np.asarray(once_more().predict(X))
+                if self._difference(others, theirs)[0] > 0.0:
+                    why = f"{words}{end}, but these fits are random: {SEED}"
+                    return Claim.undecided("model", why, Kind.EXACT, "GEN-6")
+        except (AttributeError, ValueError) as error:
+            why = f"predictions cannot be compared: {error}"
+            return Claim.undecided("model", why, Kind.EXACT, "GEN-6")
+        return Claim.check("model", f"{words}{end}", Kind.EXACT, gap, limit, "GEN-6")
+
+    def _difference(self, mine: Any, theirs: Any) -> tuple[float, float, str]:
+        """How predictions differ, how much they may, and in words."""
+        if mine.dtype.kind == "f" and not is_classifier(self.estimator):
+            gap = float(np.abs(mine - theirs).max() / (1.0 + np.abs(theirs).max()))
+            return gap, 1e-6, f", to {gap:.1e}"
+        rows = int(np.any(_columns(mine) != _columns(theirs), axis=1).sum())
+        return float(rows), 1.0, f", but for {rows} of {len(mine)}"
+
+    def _statistical_claims(self, evidence: Any, rows: int, loss: Any, sound: bool) -> list[Claim]:
+        statistics: Statistics | str
+        if self.refit:
+            statistics = (
+                "nothing is claimed: the model was refitted on all rows, and is not the one that was tested. "
+                "refit=False ships that one"
+            )
+        elif not sound:
+            statistics = "the rows kept aside are not those that were drawn: no bound is stated"
+        elif isinstance(loss, str):
+            statistics = loss
+        else:
+            sizes = np.array([rows])
+            statistics = Statistics(evidence, sizes, loss, self.stratify, **self._promised())
+        best, tried = int(self.best_index_), len(evidence)
+        words = f", after trying {tried} model{'' if tried == 1 else 's'}"
+        source = "GEN-3" if tried == 1 else "GEN-4"
+        claims = [generalisation_claim(statistics, best, "", words, source=source)]
+        extra = excess_claim(statistics, best, "")
+        return claims if extra is None else [*claims, extra]
+
+    # ------------------------------------------------------------------ the chosen model
+
+    @property
+    def scorer_(self) -> Any:
+        """The scorer that ``scoring`` stands for."""
+        check_is_fitted(self, "best_estimator_")
+        return check_scoring(self.estimator, self.scoring)
+
+    @property
+    def classes_(self) -> Any:
+        """Labels of the chosen classifier."""
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of X."""
+        if "best_estimator_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} object has no n_features_in_ attribute.")
+        return int(self.best_estimator_.n_features_in_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score of the chosen model, by ``scoring``."""
+        check_is_fitted(self)
+        return float(self.scorer_(self.best_estimator_, X, y))
+
+    def _ask(self, method: str, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, method)(X)
+
+    @available_if(_model_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predictions of the chosen model."""
+        return self._ask("predict", X)
+
+    @available_if(_model_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities by the chosen model."""
+        return self._ask("predict_proba", X)
+
+    @available_if(_model_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of probabilities by the chosen model."""
+        return self._ask("predict_log_proba", X)
+
+    @available_if(_model_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Scores by the chosen model."""
+        return self._ask("decision_function", X)
+
+    @available_if(_model_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """X as the chosen model transforms it."""
+        return self._ask("transform", X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.target_tags = inner.target_tags
+        return tags
+
+
+def _rows(a: Any, rows: Any) -> Any:
+    return _safe_indexing(a, rows) if not isinstance(rows, slice) else a
+
+
+def _columns(a: Any) -> Any:
+    return a.reshape(len(a), -1)

@@ -1,0 +1,241 @@
+"""The claims of a neighbour model, decided without any code of the search.
+
+A list of neighbours is right when it is the beginning of all rows sorted by (exact distance, row
+number). Float64 distances with a bound on their rounding leave a few rivals for each query; where these
+bounds do not settle the order, rational numbers do.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics import pairwise_distances
+
+from ..certificate import Claim, Kind
+
+__all__ = ["count_wrong", "leave_one_out_claim", "neighbours_claim", "rows_claim"]
+
+Array = NDArray[np.float64]
+_UNIT = 2.0**-53
+_SMALL = 1e-280  # squares below may have lost bits to underflow
+_CELLS = 1 << 23  # entries of a block of distances
+_EUCLIDEAN = ("euclidean", "l2", "sqeuclidean")
+
+
+def rows_claim(kept: Any, X: Any, kept_targets: Any, y: Any) -> Claim:
+    """That the model holds the training rows and targets, entry by entry."""
+    differing = _differences(kept, X)
+    words = "rows"
+    if y is not None:
+        differing += _differences(kept_targets, y)
+        words = "rows and targets"
+    statement = f"{differing} entries of the stored {words} differ from the training data"
+    return Claim.check("training rows kept", statement, Kind.EXACT, differing, 0, "CLS-2")
+
+
+def _differences(kept: Any, given: Any) -> int:
+    if kept is None or tuple(kept.shape) != tuple(given.shape):
+        return int(np.prod(given.shape))
+    if sp.issparse(kept) or sp.issparse(given):
+        if not (sp.issparse(kept) and sp.issparse(given)):
+            kept, given = sp.csr_array(kept), sp.csr_array(given)
+        return int((kept != given).nnz)
+    differ = np.asarray(kept) != np.asarray(given)
+    if kept.dtype.kind == "f" and given.dtype.kind == "f":
+        differ &= ~(np.isnan(kept) & np.isnan(given))
+    return int(np.count_nonzero(differ))
+
+
+def neighbours_claim(
+    table: Any, queries: Any, indices: Any, metric: Any, settings: dict[str, Any], words: str
+) -> Claim:
+    """That ``indices`` are the nearest rows: exactly in the Euclidean distance, else to rounding."""
+    k = indices.shape[1]
+    if isinstance(metric, str) and metric in _EUCLIDEAN and not settings:
+        wrong = count_wrong(table, queries, indices)
+        how = "in exact arithmetic, ties by row number"
+    else:
+        wrong, tolerance = _count_wrong_to_rounding(table, queries, indices, metric, settings)
+        how = f"to {tolerance:.0e} of the largest distance"
+    statement = (
+        f"of {words}, {wrong} have a list of {k} neighbours other than the nearest rows, {how}"
+    )
+    return Claim.check("exact neighbours", statement, Kind.EXACT, wrong, 0, "CLS-2")
+
+
+# ---------------------------------------------------------------------------- Euclidean
+
+
+def count_wrong(table: Any, queries: Any, indices: NDArray[Any]) -> int:
+    """How many lists of neighbours are not the first rows by (exact Euclidean distance, row number).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0], [0.1], [0.3]])
+    >>> count_wrong(rows, np.array([[0.2]]), np.array([[1]]))   # 0.3 - 0.2 < 0.2 - 0.1 as floats
+    1
+    """
+    n, p = table.shape
+    if indices.min(initial=0) < 0 or indices.max(initial=0) >= n:
+        return len(indices)
+    with np.errstate(all="ignore"):
+        centre = np.zeros(p) if sp.issparse(table) else table.mean(axis=0, dtype=np.float64)
+        centre = centre if np.isfinite(centre).all() else np.zeros(p)
+        rows = table.astype(np.float64) if sp.issparse(table) else table - centre
+        share = 1.0 - (4 * p + 32) * _UNIT  # for the rounding of products, norms and centring
+        norms = _row_squares(rows) * share
+        step, wrong = max(1, _CELLS // max(n, p * indices.shape[1])), 0
+        for start in range(0, len(indices), step):
+            block = _plain(queries[start : start + step])
+            lists = indices[start : start + step]
+            centred = block - centre
+            products = (rows @ centred.T).T if sp.issparse(rows) else centred @ rows.T
+            lower = np.ascontiguousarray(products)  # then below the squared distances of all rows
+            lower *= -2.0
+            lower += norms
+            lower += share * np.einsum("ij,ij->i", centred, centred)[:, None]
+            for i in np.flatnonzero(~_clearly_right(block, table, lists, lower)):
+                wrong += not _is_right(block[i], table, lists[i], lower[i])
+    return wrong
+
+
+def _clearly_right(queries: Array, table: Any, lists: NDArray[Any], lower: Array) -> Any:
+    """Lists that rounding leaves no doubt about: in strict order, and every other row beyond reach."""
+    m, k = lists.shape
+    p = queries.shape[1]
+    error = (p + 8) * _UNIT
+    near = _plain(table[lists.ravel()]).reshape(m, k, p)
+    squares = np.square(near - queries[:, None]).sum(axis=2)
+    itself = (near[:, 0] == queries).all(axis=1)  # at distance 0, and not by underflow
+    visible = (squares > _SMALL) | (itself[:, None] & (np.arange(k) == 0))
+    ordered = (squares[:, 1:] > squares[:, :-1] * (1.0 + 4.0 * error)).all(axis=1)
+    reach = squares[:, -1] * (1.0 + 4.0 * error) + _SMALL
+    alone = np.count_nonzero(~(lower > reach[:, None]), axis=1) == k
+    return visible.all(axis=1) & ordered & alone & np.isfinite(reach)
+
+
+def _is_right(query: Array, table: Any, neighbours: NDArray[Any], bounds: Array) -> bool:
+    """Whether this list is right; ``bounds`` are below the squared distances of all rows."""
+    if len(np.unique(neighbours)) != len(neighbours):
+        return False
+    error = (len(query) + 8) * _UNIT
+    mine = _squares(query, _plain(table[neighbours]))
+    reach = mine.max() * (1.0 + 4.0 * error) + _SMALL
+    rivals = np.flatnonzero(~(bounds > reach))  # what is not a number stays a rival
+    others = np.setdiff1d(rivals, neighbours)
+    theirs = _squares(query, _plain(table[others])) if len(others) else np.empty(0)
+    line = np.append(mine, theirs.min(initial=np.inf))
+    zero = int(bool(mine[0] == 0.0 and np.array_equal(query, _plain(table[neighbours[:1]])[0])))
+    apart = line[1:] > line[:-1] * (1.0 + 4.0 * error)
+    if apart.all() and np.isfinite(mine).all() and (line[zero:] > _SMALL).all():
+        return True
+    everyone = np.union1d(rivals, neighbours)
+    exact = _exact_squares(query, _plain(table[everyone]))
+    first = sorted(zip(exact, everyone.tolist()))[: len(neighbours)]
+    return [row for _, row in first] == list(neighbours)
+
+
+def _exact_squares(query: Array, rows: Array) -> list[Any]:
+    """Squared distances as rational numbers; as floats where these are whole numbers that they hold."""
+    stack = np.vstack([query[None, :], rows])
+    largest = float(np.abs(stack).max(initial=0.0))
+    small = largest < 2.0**24 and 4.0 * len(query) * largest**2 < 2.0**53
+    if small and (stack == np.rint(stack)).all():
+        return _squares(query, rows).tolist()
+    point, known, squares = [Fraction(float(x)) for x in query], {}, []
+    for row in rows:
+        key = row.tobytes()
+        if key not in known:
+            known[key] = sum((a - Fraction(float(x))) ** 2 for a, x in zip(point, row))
+        squares.append(known[key])
+    return squares
+
+
+def _squares(query: Array, rows: Array) -> Array:
+    return np.square(rows - query).sum(axis=1)
+
+
+def _row_squares(rows: Any) -> Array:
+    if sp.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _plain(rows: Any) -> Array:
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
+
+
+# ---------------------------------------------------------------------------- other metrics
+
+
+def _count_wrong_to_rounding(
+    table: Any, queries: Any, indices: NDArray[Any], metric: Any, settings: dict[str, Any]
+) -> tuple[int, float]:
+    """Lists with a row that is farther than one left out, beyond the rounding of the metric."""
+    tolerance = 1e-4 if table.dtype == np.float32 else 1e-9
+    step, wrong = max(1, _CELLS // max(table.shape)), 0
+    for start in range(0, len(indices), step):
+        block, lists = queries[start : start + step], indices[start : start + step]
+        if isinstance(metric, str) and metric == "precomputed":
+            distances = _known_distances(block)
+        elif hasattr(metric, "pairwise"):
+            distances = metric.pairwise(block, table)
+        else:
+            distances = pairwise_distances(block, table, metric=metric, **settings)
+        for line, neighbours in zip(np.asarray(distances, dtype=np.float64), lists):
+            slack = tolerance * np.abs(line[np.isfinite(line)]).max(initial=0.0)
+            mine = line[neighbours]
+            rest = np.delete(line, neighbours).min(initial=np.inf)
+            distinct = len(np.unique(neighbours)) == len(neighbours)
+            sorted_ = bool((mine[1:] >= mine[:-1] - slack).all())
+            wrong += not (distinct and sorted_ and mine[-1] <= rest + slack)
+    return wrong, tolerance
+
+
+def _known_distances(block: Any) -> Array:
+    """A precomputed block; what a sparse one does not store is not a neighbour."""
+    if not sp.issparse(block):
+        return np.asarray(block, dtype=np.float64)
+    full = np.full(block.shape, np.inf)
+    entries = block.tocoo()
+    full[entries.row, entries.col] = entries.data
+    return full
+
+
+# ---------------------------------------------------------------------------- statistics
+
+
+def leave_one_out_claim(error: float, n: int, k: int, delta: float = 0.05) -> Claim:
+    r"""The distance of the leave-one-out error from the true error of the k-neighbour rule.
+
+    For n independent rows of one distribution in which no two distances are equal (almost surely), and k
+    fixed beforehand, :math:`E[(L_{loo} - L)^2] \le (6k + 1)/n`, whatever the distribution; Chebyshev's
+    inequality makes that a radius.
+
+    References
+    ----------
+    Rogers & Wagner, "A finite sample distribution-free performance bound for local discrimination rules",
+    Annals of Statistics 6 (1978); Devroye, Gyoerfi & Lugosi, A Probabilistic Theory of Pattern Recognition
+    (1996), chapter 24.
+    """
+    name, source = "leave-one-out error", "CLS-2"
+    radius = math.sqrt((6 * k + 1) / (n * delta))
+    if radius >= 1.0:
+        need = math.ceil((6 * k + 1) / delta)
+        why = (
+            f"the leave-one-out error is {error:.4f}; its distribution-free radius at {1 - delta:.0%} says "
+            f"something from {need} rows on, and there are {n}"
+        )
+        return Claim.undecided(name, why, Kind.STATISTICAL, source)
+    statement = (
+        f"with probability {1 - delta:.0%} over the draw of the rows, the true error is within {radius:.4f} "
+        f"of the leave-one-out error {error:.4f} (for independent rows without ties in distance and "
+        "n_neighbors chosen before they were seen)"
+    )
+    return Claim.check(name, statement, Kind.STATISTICAL, radius, 1.0, source)

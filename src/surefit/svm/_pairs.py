@@ -1,0 +1,220 @@
+"""One-vs-one for kernel machines: the pairs of classes, their claims, and their probabilities."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..certificate import Claim, Kind
+from ._platt import couple, platt, sigmoid
+from ._rows import kernel_sums, take
+from ._svc_claims import Box, box_claims, undecided_gap
+
+__all__ = [
+    "Pair",
+    "class_probabilities",
+    "pair_claims",
+    "pairs_of",
+    "probabilities",
+    "warn_probability",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+_CHEAP = 1 << 23  # kernel values that a fit may spend on its certificate
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class Pair(NamedTuple):
+    """The rows of two classes, those of the first before ``split``, with their labels +1, -1 and C_i."""
+
+    first: int
+    second: int
+    rows: Index
+    split: int
+    signs: Array
+    bounds: Array
+
+
+def pairs_of(codes: Index, k: int, bounds: Array) -> list[Pair]:
+    """Every pair of classes, without rows whose bound is 0."""
+    groups = [np.flatnonzero((codes == c) & (bounds > 0)) for c in range(k)]
+    found = []
+    for a, b in combinations(range(k), 2):
+        rows = np.concatenate([groups[a], groups[b]])
+        signs = np.repeat([1.0, -1.0], [len(groups[a]), len(groups[b])])
+        found.append(Pair(a, b, rows, len(groups[a]), signs, bounds[rows]))
+    return found
+
+
+def pair_claims(
+    model: Any, X: Any, codes: Index, pairs: list[Pair], undecided: Claim | None, *, full: bool
+) -> list[tuple[str, list[Claim]]]:
+    """The claims about each pair, under its name."""
+    W, offsets = model._pair_weights(), model._intercept_
+    support = np.asarray(model.support_)
+    farkas = np.atleast_2d(getattr(model, "farkas_", np.zeros((len(pairs), 0))))
+    cost = sum(len(pair.rows) * np.count_nonzero(w) for pair, w in zip(pairs, W.T))
+    decide = bool(full or model._given or cost <= _CHEAP)
+    found = []
+    for k, pair in enumerate(pairs):
+        name = f"{model.classes_[pair.first]} vs {model.classes_[pair.second]}"
+        place = np.full(X.shape[0], -1)
+        place[pair.rows] = np.arange(len(pair.rows))
+        used = np.flatnonzero(W[:, k])
+        if (len(used) and (place[support[used]] < 0).any()) or not len(pair.rows):
+            words = "a support vector is not a row of these classes"
+            claim = Claim.check("support rows", words, Kind.EXACT, 1.0, 0.0, "SVM-3")
+            found.append((name, [claim]))
+            continue
+        part = _Part(model, X, pair, W[used, k], used, place[support[used]], float(offsets[k]))
+        if not (pair.signs > 0).any() or not (pair.signs < 0).any():
+            found.append((name, [_feasible_only(part)]))
+            continue
+        if (
+            np.isinf(model.C)
+            and farkas.shape[1] == X.shape[0]
+            and farkas[min(k, len(farkas) - 1)].any()
+        ):
+            claims = part.farkas_claims(farkas[min(k, len(farkas) - 1)][pair.rows])
+        else:
+            claims = box_claims(
+                part.box, part.values, tol=float(model.tol), decide=decide, free_values=part.at
+            )
+        if undecided is not None:
+            claims = [c for c in claims if c.name not in ("duality gap", "margin")] + [undecided]
+        found.append((name, claims))
+    return found
+
+
+def _feasible_only(part: _Part) -> Claim:
+    size = float(np.abs(part.box.beta).max(initial=0.0))
+    words = (
+        f"only one class has rows with weight: its multipliers are 0 (the largest is {size:.1e})"
+    )
+    return Claim.check("dual feasibility", words, Kind.EXACT, size, 0.0, "SVM-7")
+
+
+class _Part:
+    """The box problem of a pair, with kernel sums over its rows."""
+
+    def __init__(
+        self, model: Any, X: Any, pair: Pair, w: Array, used: Index, place: Index, offset: float
+    ) -> None:
+        self.model, self.X, self.pair, self.used, self.place = model, X, pair, used, place
+        zero, signs, n = np.zeros(len(pair.rows)), pair.signs, len(pair.rows)
+        beta = zero.copy()
+        beta[place] = w
+        lo = np.where(signs > 0, 0.0, -pair.bounds)
+        hi = np.where(signs > 0, pair.bounds, 0.0)
+        self.box = Box(signs, lo, hi, np.arange(n), beta, offset, self._size())
+
+    def _size(self) -> float:
+        support = np.asarray(self.model.support_)[self.used]
+        if not len(support):
+            return 1.0
+        if self.model._given:
+            return float(np.abs(self.X[support, support]).max())
+        rows = take(self.X, support)
+        return float(np.abs(np.asarray(_host(self.model.kernel_.diag(rows)))).max())
+
+    def _sums(self, rows: Index, weights: Array) -> Array:
+        model = self.model
+        if not len(self.used):
+            return np.zeros((len(rows), weights.shape[1]))
+        right = None if model._given else take(model.support_vectors_, self.used)
+        columns = np.asarray(model.support_)[self.used]
+        return kernel_sums(model.kernel_, take(self.X, rows), right, weights, columns=columns)
+
+    def values(self, weights: Array) -> Array:
+        """K @ weights over the rows of the pair."""
+        return self._sums(self.pair.rows, weights[self.place])
+
+    def at(self, rows: Index) -> Array:
+        """The model's sums at some rows of the pair."""
+        return self._sums(self.pair.rows[rows], self.box.beta[self.place][:, None])[:, 0]
+
+    def farkas_claims(self, weights: Array) -> list[Claim]:
+        """From weights of both classes: their hulls meet, so no hyperplane separates them."""
+        weights, signs = np.maximum(np.nan_to_num(weights), 0.0), self.pair.signs
+        for side in (signs > 0, signs < 0):
+            weights[side] /= max(float(weights[side].sum()), 1e-300)
+        kept = np.flatnonzero(weights)
+        rows, signed = self.pair.rows[kept], (weights * signs)[kept]
+        if self.model._given:
+            K = np.asarray(self.X[np.ix_(rows, rows)], dtype=np.float64)
+            product, size = K @ signed, float(np.abs(np.diagonal(K)).max(initial=0.0))
+        else:
+            part = take(self.X, rows)
+            product = kernel_sums(self.model.kernel_, part, part, signed[:, None])[:, 0]
+            size = float(np.abs(np.asarray(_host(self.model.kernel_.diag(part)))).max(initial=0.0))
+        sums = [float(weights[signs > 0].sum()), float(weights[signs < 0].sum())]
+        balanced = all(abs(total - 1.0) < 1e-9 for total in sums)
+        apart = math.sqrt(max(float(signed @ product), 0.0)) if balanced else math.inf
+        floor = math.sqrt(64.0 * _EPS * max(size, 1e-300) * math.sqrt(len(kept) + 1.0))
+        words = (
+            f"convex combinations of the two classes, of {len(kept)} rows in all, are {apart:.1e} apart in "
+            f"feature space, which is 0 to the rounding {floor:.1e} of a squared distance: no hyperplane "
+            "separates the classes"
+        )
+        separable = (
+            "no hard margin exists (see 'not separable'); a finite C allows rows inside the margin"
+        )
+        return [
+            Claim.check("not separable", words, Kind.EXACT, apart, floor, "SVM-2"),
+            Claim.check("hard margin", separable, Kind.BOUND, 1.0, 0.0, "SVM-2"),
+            undecided_gap("no hyperplane separates the classes, so the objective is infinite"),
+        ]
+
+
+def _host(values: Any) -> Any:
+    return values.cpu().numpy() if hasattr(values, "cpu") else values
+
+
+# ------------------------------------------------------------------------ probabilities
+
+
+def warn_probability(model: Any) -> None:
+    """scikit-learn's warning: the parameter goes in 1.11."""
+    if model.probability != "deprecated":
+        warnings.warn(
+            "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. Use "
+            "`CalibratedClassifierCV(SVC(), ensemble=False)` instead of `SVC(probability=True)`",
+            FutureWarning,
+            stacklevel=4,
+        )
+
+
+def probabilities(
+    pairs: list[Pair], seeds: Any, values: Callable[[Pair, Index, Index], Array]
+) -> Array:
+    """(A, B) of each pair; ``values(pair, train, test)`` gives decision values of one fold."""
+    found = []
+    for pair, seed in zip(pairs, seeds):
+        n = len(pair.rows)
+        order = np.random.default_rng(int(seed)).permutation(n)
+        decisions = np.zeros(n)
+        for test in np.array_split(order, min(5, n)):
+            train = np.sort(np.setdiff1d(order, test))
+            sides = pair.signs[train]
+            if (sides > 0).any() and (sides < 0).any():
+                decisions[test] = values(pair, train, test)
+            else:
+                decisions[test] = np.sign(sides.sum())
+        found.append(platt(decisions, pair.signs > 0))
+    return np.array(found)
+
+
+def class_probabilities(decisions: Array, AB: Array, k: int) -> Array:
+    """Probabilities of shape (n, k) from the pairs' decisions."""
+    r = np.zeros((len(decisions), k, k))
+    for f, (A, B), (a, b) in zip(decisions.T, AB, combinations(range(k), 2)):
+        p = np.clip(sigmoid(f, A, B), 1e-7, 1.0 - 1e-7)
+        r[:, a, b], r[:, b, a] = p, 1.0 - p
+    return np.column_stack([r[:, 0, 1], r[:, 1, 0]]) if k == 2 else couple(r)

@@ -1,0 +1,53 @@
+"""The scripts of examples/ run, and print or draw what their pages say."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_example_is_run_here() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"demo", "margins", "model_selection"}
+
+
+def test_demo_shows_a_certificate_that_holds_and_one_that_fails(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    script("demo").main()
+    said = capsys.readouterr().out
+    assert "duality gap" in said
+    assert "✗" in said  # a coefficient was changed
+
+
+def test_model_selection_says_a_sentence_that_may_be_quoted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    script("model_selection").main()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "with probability 95 %, the true error is within" in said
+    assert "after trying 40 models" in said
+    assert "HoldOut keeps some" in said  # nothing is claimed of a model refitted on all rows
+    assert re.findall(r"True|False", said) == ["True", "False"]  # the data of the fit, other data
+
+
+def test_margins_draws_both_pictures(tmp_path: Path) -> None:
+    script("margins").main(str(tmp_path))
+    assert "margin 0.3536" in (tmp_path / "or_margin.svg").read_text(encoding="utf8")
+    assert "support vectors; gap HOLDS" in (tmp_path / "rbf_boundary.svg").read_text(
+        encoding="utf8"
+    )
