@@ -189,8 +189,7 @@ def curvatures(rows: Rows, points: Array, Cs: Array) -> Array:
     out = np.empty((len(Cs), D, D))
     for k, C in enumerate(Cs):
         out[k] = _hessian(rows, points[k], C)
-    inverse: Array = np.linalg.inv(out)
-    return inverse
+    return np.asarray(np.linalg.inv(out), dtype=np.float64)
 
 
 def _hessian(rows: Rows, point: Array, C: float) -> Array:
