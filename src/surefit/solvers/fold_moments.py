@@ -48,11 +48,13 @@ class Sums(NamedTuple):
 
     def plus(self, other: Sums) -> Sums:
         """Those of both sets of rows."""
-        return Sums(*(a + b for a, b in zip(self, other, strict=True)))
+        pairs: Any = zip(self, other, strict=True)
+        return Sums(*(a + b for a, b in pairs))
 
     def less(self, other: Sums) -> Sums:
         """Those of the rows that are not in the other set."""
-        return Sums(*(a - b for a, b in zip(self, other, strict=True)))
+        pairs: Any = zip(self, other, strict=True)
+        return Sums(*(a - b for a, b in pairs))
 
 
 class FoldSums:

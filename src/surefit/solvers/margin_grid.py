@@ -109,7 +109,7 @@ class SquaredHingeMargin(MarginLoss):
         return t
 
     def bend(self, t: Array) -> Array:
-        return 2.0 * (t < 1.0)
+        return np.where(t < 1.0, 2.0, 0.0)
 
     def null(self, ys: Array, free: bool) -> float:
         if free:
@@ -189,7 +189,7 @@ def curvatures(rows: Rows, points: Array, Cs: Array) -> Array:
     out = np.empty((len(Cs), D, D))
     for k, C in enumerate(Cs):
         out[k] = _hessian(rows, points[k], C)
-    return np.linalg.inv(out)
+    return np.asarray(np.linalg.inv(out), dtype=np.float64)
 
 
 def _hessian(rows: Rows, point: Array, C: float) -> Array:

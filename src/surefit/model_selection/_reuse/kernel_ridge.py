@@ -39,7 +39,7 @@ class KernelRidgeFamily(Family):
 
     @classmethod
     def takes(cls, own: dict[str, Any]) -> bool:
-        return isinstance(own["alpha"], Real) and 0 < own["alpha"] < np.inf
+        return isinstance(own["alpha"], Real) and 0 < float(own["alpha"]) < np.inf
 
     @classmethod
     def serves(cls, template: Any, values: Sequence[dict[str, Any]]) -> bool:
@@ -51,11 +51,11 @@ class KernelRidgeFamily(Family):
             folds.X, folds.y, folds.sample_weight, reset=True
         )
         self.given = model._is_pairwise()
+        self.kernels = FoldKernels(self.X, folds, self._resolved)
 
-        def resolve(X: Any) -> Any:
-            return None if self.given else model._spelled().resolve(X)
-
-        self.kernels = FoldKernels(self.X, folds, resolve)
+    def _resolved(self, X: Any) -> Any:
+        """The kernel on some rows; None where X is the kernel matrix."""
+        return None if self.given else self.template._spelled().resolve(X)
 
     def fit(self, k: int) -> FoldModels:
         train, _ = self.folds.splits[k]
@@ -119,4 +119,4 @@ class _KernelRidges(FoldModels):
         m, n, T = part.shape
         across = np.ascontiguousarray(np.moveaxis(part, 1, 2).reshape(m * T, n))
         Z = (across @ K.T).reshape(m, T, -1)
-        return Z[:, 0] if self.flat else np.moveaxis(Z, 1, 2)
+        return list(Z[:, 0] if self.flat else np.moveaxis(Z, 1, 2))

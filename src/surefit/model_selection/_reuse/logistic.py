@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...design import as_design
 from ...linear_model._logistic_folds import path_models
-from ...linear_model.logistic import warn_of_deprecated
+from ...linear_model._logistic_words import warn_of_deprecated
 from ...penalties import NoPenalty
 from ...solvers.margin_grid import LogisticMargin, Rows
 from .family import Family

@@ -165,4 +165,4 @@ class LinearModels(FoldModels):
         else:
             Z = np.ascontiguousarray(np.asarray(X @ across.T).T)
         Z += b.reshape(-1, 1)
-        return Z if self.single else np.moveaxis(Z.reshape(m, T, -1), 1, 2)
+        return list(Z if self.single else np.moveaxis(Z.reshape(m, T, -1), 1, 2))

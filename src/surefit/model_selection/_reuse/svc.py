@@ -130,17 +130,24 @@ def _solved(model: Any, source: Any, pair: Pair, before: tuple[float, Machine] |
         beta = np.clip(scale * last.beta, task.lo, task.hi)
         start = last._replace(beta=beta, f=scale * last.f)
         if isinstance(source, WholeMatrix):
-            found = box_active_set(
+            near = box_active_set(
                 source.K, task, last.beta, last.f, tol=0.1 * model.tol, ratio=most
             )
-            if found is not None:
-                start = last._replace(beta=found[0], f=found[1])
+            beta = beta if near is None else near[0]
+            start = last._replace(
+                beta=beta, f=source.K @ beta
+            )  # afresh: errors must not add up along C
         free = np.count_nonzero((last.beta > task.lo / most) & (last.beta < task.hi / most))
         size = int(np.clip(3 * free, *_BLOCK))
-    return solve_machine(
+    found = solve_machine(
         source, task, tol=model.tol, max_iter=model.max_iter, shrinking=model.shrinking,
         start=start, size=size,
     )  # fmt: skip
+    v, beta = signs - found.f, found.beta
+    violation = np.max(v[beta < task.hi], initial=-np.inf) - np.min(
+        v[beta > task.lo], initial=np.inf
+    )
+    return found if violation <= model.tol else found._replace(stop=Stop.MAX_ITER)
 
 
 class _Machines(FoldModels):
