@@ -29,6 +29,7 @@ __all__ = ["FeatureRows", "GaussianRows", "KernelRows", "RowSource", "TensorRows
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 _TILE = 256  # columns of a tile
+_SOME = 512  # rows of a tensor that are summed at a time
 _DEPTH = 1024  # rows of a tile: 1 MiB in single precision
 
 
@@ -283,11 +284,11 @@ class TensorRows(RowSource):
         import torch
 
         total = torch.zeros(self.n, dtype=torch.float64, device=self.X.device)
-        for k in range(0, len(rows), 2048):
-            where = self._index(rows[k : k + 2048])
+        for k in range(0, len(rows), _SOME):
+            where = self._index(rows[k : k + _SOME])
             part = self.bound.take(where) if self.K is None else self.K[where]
-            w = torch.as_tensor(weights[k : k + 2048], device=self.X.device).to(part.dtype)
-            total += (w @ part).double()
+            w = torch.as_tensor(weights[k : k + _SOME], device=self.X.device)
+            total += w @ part.double()  # summed in single precision, f would drift round by round
         found = total.cpu().numpy()
         if among is None:
             out += found

@@ -331,7 +331,7 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         design, labels = as_design(X), to_numpy(y)
         weights = self._class_weights_of(labels, sample_weight)
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else to_numpy(self.coef_)
-        b = np.broadcast_to(to_numpy(np.asarray(self.intercept_, dtype=np.float64)), len(coef))
+        b = np.broadcast_to(np.asarray(to_numpy(self.intercept_), dtype=np.float64), len(coef))
         beta, kept = np.asarray(getattr(self, "dual_coef_", np.zeros((0, 0)))), intercept_of(self)
         if self.multi_class == "crammer_singer":
             return self._class_claims(design, labels, weights, sample_weight, coef, b, beta)

@@ -204,7 +204,7 @@ class LinearSVR(RegressorMixin, Certified):
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         kept = intercept_of(self)
-        b = float(np.ravel(to_numpy(np.asarray(self.intercept_)))[0])
+        b = float(np.ravel(to_numpy(self.intercept_))[0])
         return linear_claims(
             as_design(X), to_numpy(y), self._weights(len(y), sample_weight), to_numpy(self.coef_), b,
             self._loss(), l1=False, intercept=kept.scaling if kept.scaling and kept.penalised else None,
