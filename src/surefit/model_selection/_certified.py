@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import joblib
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.pipeline import Pipeline
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, indexable
 
 from ..base import Certified
@@ -21,6 +23,7 @@ from ..fingerprint import fingerprint
 from ._losses import BoundedLoss, bounded_loss
 
 __all__ = [
+    "EXTRAS",
     "SEED",
     "Selected",
     "check_range",
@@ -28,11 +31,20 @@ __all__ = [
     "data_id",
     "loss_for",
     "may_be_random",
+    "parameters_words",
+    "same_parameters",
     "scores_claim",
 ]
 
 Array = NDArray[np.float64]
 SEED = "give every random_state an integer, and they can be repeated"
+EXTRAS: dict[str, list[Any]] = {
+    "delta": [Interval(Real, 0, 1, closed="neither")],
+    "bound": [StrOptions({"hoeffding", "clopper-pearson", "bernstein"})],
+    "loss_range": [tuple, list, None],
+    "reuse": ["boolean"],
+    "certify": Certified._certify_constraint,
+}
 
 
 class Selected(Certified):
@@ -228,3 +240,19 @@ def _parameters(things: Any) -> Iterator[tuple[str, Any]]:
         elif isinstance(thing, dict):
             yield from thing.items()
             yield from _parameters(thing.values())
+
+
+def parameters_words(params: dict[str, Any]) -> str:
+    """A candidate in words; long values are cut."""
+    words = ", ".join(f"{name}={_short(value)}" for name, value in params.items())
+    return words or "the only candidate"
+
+
+def _short(value: Any) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def same_parameters(first: Any, second: Any) -> bool:
+    """Equal parameters, by their text where values cannot be compared."""
+    return parameters_words(first) == parameters_words(second)

@@ -22,12 +22,11 @@ from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import _num_samples
 
 from ..certificate import Certificate, Claim, Status
-from ._certified import check_range, data_id, loss_for
+from ._certified import EXTRAS, check_range, data_id, loss_for
 from ._claims import Statistics, folds_claim, generalisation_claim, plain_folds, sampling
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss, bounded_loss
 from ._routing import check_groups, route
-from .search import EXTRAS
 
 __all__ = ["CrossValidation", "cross_val_score", "cross_validate"]
 
