@@ -25,6 +25,7 @@ from ..base import Certified
 from ..certificate import Claim, Kind
 from ..inputs import is_native, validate_native, validate_native_X
 from ..kernels import Custom, Kernel, Precomputed, as_kernel, psd_claim
+from ..kernels.spelling import same_kernel
 from ._rows import double, kernel_sums, take
 from ._svc_claims import undecided_gap
 
@@ -286,7 +287,7 @@ class KernelMachine(Certified):
             else:
                 wrong = int((~(rows == to_numpy(self.support_vectors_)).all(axis=1)).sum())
         words = f"{wrong} of the {len(support)} support vectors are not rows of these data"
-        if not _same_kernel(self._resolved(X), self.kernel_):
+        if not same_kernel(self._resolved(X), self.kernel_):
             wrong, words = wrong + 1, f"{words}; kernel_ is not what the parameters mean"
         return Claim.check("support rows", words, Kind.EXACT, float(wrong), 0.0, "SVM-3")
 
@@ -314,23 +315,3 @@ class KernelMachine(Certified):
         tags.input_tags.pairwise = precomputed
         tags.input_tags.sparse = not precomputed
         return tags
-
-
-def _same_kernel(one: Kernel | None, other: Kernel | None) -> bool:
-    """Equal classes and parameters, numbers to rounding."""
-    if one is None or other is None:
-        return one is other
-    if type(one) is not type(other):
-        return False
-    mine, theirs = one.get_params(), other.get_params()
-    for name, value in mine.items():
-        got = theirs.get(name)
-        if isinstance(value, Kernel):
-            if not _same_kernel(value, got):
-                return False
-        elif isinstance(value, Real) and isinstance(got, Real):
-            if not np.isclose(float(value), float(got), rtol=1e-9, atol=0.0):
-                return False
-        elif value is not got and value != got:
-            return False
-    return True
