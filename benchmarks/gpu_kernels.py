@@ -146,7 +146,7 @@ def _ours(name: str, X: Any, y: Any, device: str) -> tuple[Callable[[], Point], 
     target = torch.as_tensor(y, device=device) if name == "kernel_ridge" else y
     gamma = 1.0 / COLUMNS
     if name == "svm":
-        model = ours("SVC", "svm")(kernel="rbf", C=C, gamma=gamma, tol=1e-5)
+        model = ours("SVC", "svm")(kernel="rbf", C=C, gamma=gamma, tol=1e-4)
     else:
         model = ours("KernelRidge", "kernel_ridge")(
             kernel="rbf", alpha=ALPHA, gamma=gamma, tol=1e-4, random_state=0

@@ -177,6 +177,17 @@ def test_float32_stays_float32():
     np.testing.assert_allclose(model.decision_function(X), double.decision_function(X), atol=1e-4)
 
 
+def test_a_tolerance_below_the_rounding_of_float32_tensors_is_met():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 20)).astype(np.float32)
+    y = np.where((X**2).sum(axis=1) + rng.standard_normal(300) > 20, 1, -1)
+    tensor = SVC(gamma=0.05, tol=1e-9).fit(torch.as_tensor(X), y)
+    array = SVC(gamma=0.05, tol=1e-9).fit(X.astype(np.float64), y)
+    assert tensor.certificate_["duality gap"].status.name == "HOLDS"
+    np.testing.assert_allclose(tensor.intercept_, array.intercept_, atol=1e-6)
+
+
 def test_torch_tensors_give_the_same_machine():
     torch = pytest.importorskip("torch")
     X, y = cancer()

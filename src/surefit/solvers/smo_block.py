@@ -32,6 +32,10 @@ def one_block(state: State, limit: float) -> Iterator[Iterate]:
     SMO finds out which variables are free; given these, the rest is a linear system. Small problems so end at
     the rounding of f, not at ``tol``: the model then depends on the data, not on the order of the rows.
     """
+    if not state.source.exact:  # float64 costs little here, and float32 may never show tol
+        state.source = state.source.sharper()
+        state.f[:] = 0.0
+        state.refresh()
     task, source = state.task, state.source
     K = np.ascontiguousarray(source.block(task.row))
     diag, seen = source.diag[task.row], np.empty(1)

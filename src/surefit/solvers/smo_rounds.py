@@ -19,6 +19,7 @@ Index = NDArray[np.int64]
 _INNER = 0.1  # of the violation: how well a block is solved
 _NEAR = 1.0  # the violation below which rows begin to wait,
 _FEWER = 0.8  # and the share of the rows that must be left
+_SHOW = 10  # rounds between two looks at the objective
 _PATIENCE = 60  # rounds without progress: rounding is all that is left
 _EPS32 = float(np.finfo(np.float32).eps)
 
@@ -26,8 +27,9 @@ _EPS32 = float(np.finfo(np.float32).eps)
 def rounds(state: State, size: int, limit: float, shrinking: bool) -> Iterator[Iterate]:
     """Rounds until the violation and the gap are met over all rows, in the precision that this takes."""
     kept = np.empty(0, dtype=np.int64)
-    done, aim, best, stale = 0, state.tol, math.inf, 0
-    yield state.iterate(0)
+    done, aim, best, stale, rounds_made = 0, state.tol, math.inf, 0, 0
+    point = state.iterate(0)
+    yield point
     while done < limit:
         chosen, violation = _choose(state, size, kept)
         reach = _reach(state)
@@ -57,7 +59,12 @@ def rounds(state: State, size: int, limit: float, shrinking: bool) -> Iterator[I
         done += steps
         if shrinking:
             _shrink(state, violation)
-        yield state.iterate(steps)._replace(estimate=math.inf)  # f of waiting rows is behind
+        rounds_made += 1
+        if rounds_made % _SHOW == 0 or done >= limit:
+            point = state.iterate(steps)
+        else:  # the objective over all rows costs as much as the choice of a block: not each time
+            point = point._replace(cost=steps)
+        yield point._replace(estimate=math.inf)  # f of waiting rows is behind
 
 
 def _reach(state: State) -> float:
@@ -115,8 +122,7 @@ def _round(
     if state.active is None:
         state.source.add(changed, moves, state.f)
     else:
-        live = np.unique(task.row[state.active])
-        state.source.add(changed, moves, state.f, live)
+        state.source.add(changed, moves, state.f, state.live)
         for _, behind in state.waiting:
             behind[changed] += moves
     free = (local > lo) & (local < hi)
@@ -140,7 +146,7 @@ def _shrink(state: State, violation: float) -> None:
     if len(stays) < _FEWER * len(pick):
         left = np.setdiff1d(task.row[pick], task.row[stays])
         state.waiting.append((left, np.zeros(state.source.n)))
-        state.active = stays
+        state.active, state.live = stays, np.unique(task.row[stays])
 
 
 def _catch_up(state: State) -> None:
@@ -149,4 +155,4 @@ def _catch_up(state: State) -> None:
         rows = np.flatnonzero(behind)
         if len(rows) and len(group):
             state.source.add(rows, behind[rows], state.f, group)
-    state.active, state.waiting = None, []
+    state.active, state.live, state.waiting = None, None, []

@@ -55,6 +55,7 @@ class State:
         self.source, self.task, self.beta, self.f, self.tol = source, task, beta, f, tol
         self.null = task.null_value()
         self.active: Index | None = None  # variables whose f is kept; None: all
+        self.live: Index | None = None  # their rows
         # groups of rows that wait, each with the moves of beta, over rows, that its f has not seen
         self.waiting: list[tuple[Index, Array]] = []
 

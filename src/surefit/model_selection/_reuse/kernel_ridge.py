@@ -9,12 +9,14 @@ between test and training rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._threads import one_thread
 from ...solvers._kernel_algebra import add_diagonal, cho_solve, cholesky
 from ...solvers.kernel_ridge_path import KernelRidgePath
 from .family import Family
@@ -26,6 +28,7 @@ __all__ = ["KernelRidgeFamily"]
 
 Array = NDArray[np.float64]
 _MANY = 16  # alphas from which one decomposition is cheaper than a factor each
+_SMALL = 2000  # rows up to which the threads of two matrix libraries cost more than they give
 _SINGULAR = (
     1e-13  # least over largest eigenvalue below which the system is left to the ordinary fit
 )
@@ -66,7 +69,9 @@ class KernelRidgeFamily(Family):
         Y = np.asarray(y, dtype=np.float64).reshape(len(train), -1)
         s = None if self.weights is None else self.weights[train]
         alphas = np.array([float(v["alpha"]) for v in self.values])
-        duals = (_decomposed if len(alphas) >= _MANY else _factorised)(blocks.train, Y, s, alphas)
+        solve = _decomposed if len(alphas) >= _MANY else _factorised
+        with one_thread if len(train) <= _SMALL else nullcontext():
+            duals = solve(blocks.train, Y, s, alphas)
         if not np.isfinite(duals).all():
             raise FloatingPointError("the fits of a fold overflowed")
         return _KernelRidges(self, k, blocks, duals)
