@@ -26,12 +26,18 @@ from ..certificate import Claim, Kind
 from ..inputs import is_native, validate_native, validate_native_X
 from ..kernels import Custom, Kernel, Precomputed, as_kernel, psd_claim
 from ..kernels.spelling import same_kernel
+from ..solvers.kernel_rows import RowSource
 from ._rows import double, kernel_sums, take
+from ._sources import row_source
 from ._svc_claims import undecided_gap
 
-__all__ = ["RULES", "KernelMachine", "kernel_sums"]
+__all__ = ["NOT_FINITE", "RULES", "KernelMachine", "kernel_sums"]
 
 Array = NDArray[np.float64]
+NOT_FINITE = (
+    "The dual coefficients or intercepts are not finite. The input data may contain large values and need "
+    "to be preprocessed."
+)
 RULES: dict[str, list[Any]] = {
     "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
     "degree": [Interval(Integral, 0, None, closed="left")],
@@ -152,10 +158,7 @@ class KernelMachine(Certified):
             )
         largest = X.data if sp.issparse(X) else X
         if largest.shape[0] and not float(abs(largest).max()) < 1e150:
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain large values "
-                "and need to be preprocessed."
-            )
+            raise ValueError(NOT_FINITE)
         if sample_weight is not None:
             if not (np.asarray(to_numpy(sample_weight)) > 0).any():
                 raise ValueError("Invalid input - all samples have zero or negative weights.")
@@ -203,6 +206,14 @@ class KernelMachine(Certified):
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return X
 
+    def _source(self, X: Any, rows: Any) -> RowSource:
+        """The kernel matrix of some rows, as the solver takes it."""
+        part = X[np.ix_(rows, rows)] if self._given else take(X, rows)
+        source = row_source(self.kernel_, part, cache_mb=self.cache_size, tol=self.tol)
+        if not np.isfinite(source.diag).all():
+            raise ValueError(NOT_FINITE)
+        return source
+
     # ------------------------------------------------------------------ decision values
 
     def _sums(self, X: Any, weights: Array) -> Array:
@@ -244,10 +255,7 @@ class KernelMachine(Certified):
             self.dual_coef_ = sp.csr_matrix(dual)
         self.shape_fit_ = tuple(int(d) for d in X.shape)
         if not (np.isfinite(dual).all() and np.isfinite(self.intercept_).all()):
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain large values "
-                "and need to be preprocessed."
-            )
+            raise ValueError(NOT_FINITE)
 
     def _finish(self, X: Any, y: Any, sample_weight: Any, stop: str) -> Any:
         """Seal the fit; one that max_iter cut short warns, with its failed claims where these say so."""
