@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Claim, Kind, Status
+from .._worst import badness
+from ..certificate import Claim, Kind
 
 __all__ = ["Box", "box_claims", "feasible", "null_value", "several", "undecided_gap"]
 
@@ -245,13 +246,7 @@ def several(found: list[tuple[str, list[Claim]]], most: int = 10) -> list[Claim]
     worst = []
     for name in names:
         group = [(pair, c) for pair, claims in found for c in claims if c.name == name]
-        pair, claim = max(group, key=lambda item: _badness(item[1]))
+        pair, claim = max(group, key=lambda item: badness(item[1]))
         words = f"of {len(group)} pairs of classes the worst is {pair}: {claim.statement}"
         worst.append(replace(claim, statement=words))
     return worst
-
-
-def _badness(claim: Claim) -> tuple[int, float]:
-    rank = {Status.HOLDS: 0, Status.UNDECIDED: 1, Status.FAILS: 2}[claim.status]
-    ratio = claim.observed / claim.bound if claim.bound > 0 else claim.observed
-    return rank, ratio if math.isfinite(ratio) else 0.0

@@ -31,7 +31,7 @@ from ._rows import double, kernel_sums, take
 from ._sources import row_source
 from ._svc_claims import undecided_gap
 
-__all__ = ["NOT_FINITE", "RULES", "KernelMachine", "kernel_sums"]
+__all__ = ["NOT_FINITE", "RULES", "KernelMachine"]
 
 Array = NDArray[np.float64]
 NOT_FINITE = (
@@ -209,7 +209,7 @@ class KernelMachine(Certified):
     def _source(self, X: Any, rows: Any) -> RowSource:
         """The kernel matrix of some rows, as the solver takes it."""
         part = X[np.ix_(rows, rows)] if self._given else take(X, rows)
-        source = row_source(self.kernel_, part, cache_mb=self.cache_size, tol=self.tol)
+        source = row_source(self.kernel_, part, cache_mb=self.cache_size)
         if not np.isfinite(source.diag).all():
             raise ValueError(NOT_FINITE)
         return source
