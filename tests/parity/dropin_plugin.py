@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .dropin_rules import Verdict, home_of, judge, swap
+from .dropin_rules import Verdict, home_of, judge, swap, swap_in
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,6 +45,8 @@ class _Recorder:
         self, config: pytest.Config, items: list[pytest.Function]
     ) -> None:
         run = []
+        for module in {item.module for item in items} if not self.baseline else ():
+            swap_in(module)
         for item in items:
             verdict = Verdict(True) if self.baseline else _judge_item(item)
             self.records[item.nodeid] = {

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["SHARED", "SUITES", "Verdict", "home_of", "judge", "swap"]
+__all__ = ["SHARED", "SUITES", "Verdict", "home_of", "judge", "swap", "swap_in"]
 
 # What surefit offers under scikit-learn's names, and scikit-learn's test modules about it.
 SUITES = {
@@ -72,6 +72,10 @@ def _offered(package: str) -> dict[str, Any]:
 
 _NAMES = {package: _public(package) for package in SUITES}
 _OFFERED = {package: _offered(package) for package in SUITES}
+_THEIRS = {
+    package: {name: getattr(importlib.import_module(package), name) for name in offered}
+    for package, offered in _OFFERED.items()
+}
 SHARED = sorted(name for offered in _OFFERED.values() for name in offered)
 
 
@@ -97,6 +101,13 @@ def swap() -> None:
     for package, offered in _OFFERED.items():
         for name, ours in offered.items():
             setattr(importlib.import_module(package), name, ours)
+
+
+def swap_in(module: ModuleType) -> None:
+    """The same in a test module that took a public name from the private file that defines it."""
+    for name, theirs in _THEIRS[home_of(module.__name__)].items():
+        if vars(module).get(name) is theirs:
+            setattr(module, name, _OFFERED[home_of(module.__name__)][name])
 
 
 def judge(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
+import sklearn.svm._bounds
 from sklearn.linear_model import Lars
 from sklearn.linear_model._base import _rescale_data
 from sklearn.multiclass import OutputCodeClassifier
 from sklearn.svm import NuSVC
 
+import surefit.svm
 from surefit.linear_model import Lasso, Ridge
 from surefit.multiclass import OneVsRestClassifier
 
 from .dropin import DOCS, MODULES, arguments, examine
-from .dropin_rules import SHARED, home_of, judge
+from .dropin_rules import SHARED, home_of, judge, swap_in
 
 
 @pytest.mark.slow
@@ -48,6 +51,15 @@ def test_the_home_of_a_module_is_the_package_it_is_about() -> None:
     assert home_of("sklearn.tests.test_multiclass") == "sklearn.multiclass"
     with pytest.raises(ValueError, match="not in SUITES"):
         home_of("sklearn.tree.tests.test_tree")
+
+
+def test_a_public_name_from_a_private_file_is_swapped_too() -> None:
+    module = ModuleType("sklearn.svm.tests.test_bounds")
+    module.l1_min_c = sklearn.svm._bounds.l1_min_c
+    module.set_seed_wrap = kept = object()
+    swap_in(module)
+    assert module.l1_min_c is surefit.svm.l1_min_c
+    assert module.set_seed_wrap is kept
 
 
 # ------------------------------------------------------------------ the rule, on tests written for it
