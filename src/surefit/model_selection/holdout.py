@@ -38,7 +38,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 from .._selection import later_claim, selection_claim
 from ..certificate import Claim, Kind, Status
 from ._certified import SEED, Selected, claims_of, may_be_random, scores_claim
-from ._claims import Statistics, excess_claim, generalisation_claim
+from ._claims import Statistics, excess_claim, generalisation_claim, prefitted
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss
 from .search import EXTRAS, parameters_words, same_parameters
@@ -311,7 +311,10 @@ class HoldOut(MetaEstimatorMixin, Selected):
         if not others:
             seen = slice(None) if self.refit else train
             rows = [None if a is None else _rows(a, seen) for a in (X, y, sample_weight)]
-            claims += claims_of(self.best_estimator_, *rows, full=full, name="best_estimator_")
+            many = len(self.results_["params"]) > 1
+            claims += claims_of(
+                self.best_estimator_, *rows, full=full, name="best_estimator_", chosen=many
+            )
         return claims
 
     def _split_claim(self, n: int, y: Any, holdout: Any) -> Claim:
@@ -406,6 +409,8 @@ class HoldOut(MetaEstimatorMixin, Selected):
             )
         elif not sound:
             statistics = "the rows kept aside are not those that were drawn: no bound is stated"
+        elif known := prefitted([self.estimator, *self.results_["params"]]):
+            statistics = known
         elif isinstance(loss, str):
             statistics = loss
         else:

@@ -34,6 +34,7 @@ from ._claims import (
     excess_claim,
     folds_claim,
     generalisation_claim,
+    no_bound,
     plain_folds,
     sampling,
 )
@@ -106,6 +107,8 @@ class _Search(Selected):
             )
         base = clone(self.estimator)
         self._promise()
+        grouped = routed.splitter.split.get("groups") is not None
+        self.promise_["sampling"] = sampling(self._checked_cv_orig, grouped)
         job, _ = self._job(y, routed, collect=self.certify is not False)
         results: dict[str, Any] = {}
         candidates: list[dict[str, Any]] = []
@@ -229,7 +232,10 @@ class _Search(Selected):
             claims.append(Claim.undecided(name, why, Kind.STATISTICAL, "GEN-7"))
             if not others:
                 model = self.best_estimator_
-                claims += claims_of(model, X, y, sample_weight, full=full, name="best_estimator_")
+                many = len(params) > 1
+                claims += claims_of(
+                    model, X, y, sample_weight, full=full, name="best_estimator_", chosen=many
+                )
         return claims
 
     def _chosen(self) -> int | None:
@@ -297,10 +303,11 @@ class _Search(Selected):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             _, loss = self._job_again(y, sample_weight)
-        kind = sampling(check_cv(self.cv, y, classifier=is_classifier(self.estimator)))
+        kind = self.promise_["sampling"]
         statistics: Statistics | str
-        if folds.status is not Status.HOLDS:
-            statistics = "rows were tested by models that were fitted on them: no bound is stated"
+        why = no_bound(folds, splits, [self.estimator, *self.cv_results_["params"]])
+        if why:
+            statistics = why
         elif evidence is None:
             statistics = (
                 "the fits cannot be made again, so that nothing is known about their losses"
