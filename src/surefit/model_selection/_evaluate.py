@@ -231,7 +231,7 @@ def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[
     """What is observed of each loss; nothing where the fit failed, or the score is not of the loss."""
     scores, n = result["test_scores"], result["n_test_samples"]
     X, y = rows
-    found = []
+    found: list[tuple[float, ...]] = []
     for name, loss in job.losses:
         scorer = job.scorer
         scorer = scorer._scorers[name] if isinstance(scorer, _MultimetricScorer) else scorer
