@@ -467,7 +467,7 @@ class SVC(ClassifierMixin, KernelMachine):
             len(self.support_),
         )
         if wrong or len(self.n_support_) != k or np.sum(self.n_support_) != len(self.support_):
-            words = "n_support_, dual_coef_ or intercept_ has not the shape that support_ and classes_ ask for"
+            words = "n_support_, dual_coef_ or intercept_ is not as long as support_ and classes_ ask for"
             return [support, Claim.check("layout", words, Kind.EXACT, 1.0, 0.0, "SVM-3")]
         known, undecided = self._kernel_claims(X, full=full)
         bounds = self._bounds(codes, sample_weight, self._class_weights(y))
