@@ -24,7 +24,7 @@ from ._certified import (
     same_parameters,
     scores_claim,
 )
-from ._claims import Statistics, excess_claim, generalisation_claim
+from ._claims import Statistics, excess_claim, generalisation_claim, prefitted
 from ._evaluate import Job, collect_evidence, evaluate
 from ._losses import BoundedLoss
 
@@ -74,7 +74,10 @@ def holdout_claims(selector: Any, X: Any, y: Any, sample_weight: Any, *, full: b
     if not others:
         seen = slice(None) if selector.refit else train
         rows = [None if a is None else _rows(a, seen) for a in (X, y, sample_weight)]
-        claims += claims_of(selector.best_estimator_, *rows, full=full, name="best_estimator_")
+        many = len(selector.results_["params"]) > 1
+        claims += claims_of(
+            selector.best_estimator_, *rows, full=full, name="best_estimator_", chosen=many
+        )
     return claims
 
 
@@ -178,6 +181,8 @@ def _statistical_claims(
         )
     elif not sound:
         statistics = "the rows kept aside are not those that were drawn: no bound is stated"
+    elif known := prefitted([selector.estimator, *selector.results_["params"]]):
+        statistics = known
     elif isinstance(loss, str):
         statistics = loss
     else:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 from .._selection import pack_folds
 from ..certificate import Claim
 from ._certified import Selected
-from ._claims import plain_folds
+from ._claims import plain_folds, sampling
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss
 from ._reuse import FoldPlan
@@ -79,6 +79,8 @@ class Search(Selected):
             )
         base = clone(self.estimator)
         self._promise()
+        grouped = routed.splitter.split.get("groups") is not None
+        self.promise_["sampling"] = sampling(self._checked_cv_orig, grouped)
         job, _ = self._job(y, routed, collect=self.certify is not False)
         results: dict[str, Any] = {}
         candidates: list[dict[str, Any]] = []

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection._split import check_cv
 from sklearn.utils.validation import _num_samples
 
 from .._selection import later_claim, selection_claim, unpack_folds
 from ..certificate import Claim, Kind, Status
 from ._certified import claims_of, may_be_random, parameters_words, same_parameters, scores_claim
-from ._claims import Statistics, excess_claim, folds_claim, generalisation_claim, sampling
+from ._claims import Statistics, excess_claim, folds_claim, generalisation_claim, no_bound
 from ._evaluate import collect_evidence, evaluate
 
 __all__ = ["search_claims"]
@@ -59,7 +58,7 @@ def search_claims(search: Any, X: Any, y: Any, sample_weight: Any, *, full: bool
         )
     if _chosen(search) is not None:
         claims.append(_choice_claim(search))
-    claims += _statistical_claims(search, X, y, sample_weight, evidence, splits, folds)
+    claims += _statistical_claims(search, y, sample_weight, evidence, splits, folds)
     if "best_estimator_" in vars(search):
         why = (
             "nothing is claimed: best_estimator_ was refitted on all rows, and none is left that it has "
@@ -69,7 +68,10 @@ def search_claims(search: Any, X: Any, y: Any, sample_weight: Any, *, full: bool
         claims.append(Claim.undecided(name, why, Kind.STATISTICAL, "GEN-7"))
         if not others:
             model = search.best_estimator_
-            claims += claims_of(model, X, y, sample_weight, full=full, name="best_estimator_")
+            many = len(params) > 1
+            claims += claims_of(
+                model, X, y, sample_weight, full=full, name="best_estimator_", chosen=many
+            )
     return claims
 
 
@@ -131,16 +133,17 @@ def _choice_claim(search: Any) -> Claim:
 
 
 def _statistical_claims(
-    search: Any, X: Any, y: Any, sample_weight: Any, evidence: Any, splits: Any, folds: Claim
+    search: Any, y: Any, sample_weight: Any, evidence: Any, splits: Any, folds: Claim
 ) -> list[Claim]:
     """About the fold models of the chosen candidate, at the limits that hold for all."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _, loss = search._job_again(y, sample_weight)
-    kind = sampling(check_cv(search.cv, y, classifier=is_classifier(search.estimator)))
+    kind = search.promise_["sampling"]
     statistics: Statistics | str
-    if folds.status is not Status.HOLDS:
-        statistics = "rows were tested by models that were fitted on them: no bound is stated"
+    why = no_bound(folds, splits, [search.estimator, *search.cv_results_["params"]])
+    if why:
+        statistics = why
     elif evidence is None:
         statistics = "the fits cannot be made again, so that nothing is known about their losses"
     elif isinstance(loss, str) or isinstance(kind, str):

@@ -67,7 +67,7 @@ def _class_claims(
         coef, b = np.vstack([-0.5 * coef, 0.5 * coef]), np.concatenate([-0.5 * b, 0.5 * b])
     scaling = float(model.intercept_scaling) if model.fit_intercept else 0.0
     return crammer_singer_claims(
-        design, codes, c, coef.T, b, scaling=scaling, beta=beta, tol=float(model.tol), name="",
+        design, codes, c, coef.T, b, scaling=scaling, beta=beta, tol=float(model.tol),
     )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def multipliers_by_pair(dual: Array, n_support: Any, k: int) -> Array:
 
 
 def pair_claims(
-    model: Any, X: Any, codes: Index, pairs: list[Pair], undecided: Claim | None, *, full: bool
+    model: Any, X: Any, pairs: list[Pair], undecided: Claim | None, *, full: bool
 ) -> list[tuple[str, list[Claim]]]:
     """The claims about each pair, under its name."""
     W, offsets = model._pair_weights(), model._intercept_
@@ -174,7 +174,7 @@ class _Part:
         return self._sums(self.pair.rows[rows], self.box.beta[self.place][:, None])[:, 0]
 
     def farkas_claims(self, weights: Array) -> list[Claim]:
-        """From weights of both classes: their hulls meet, so no hyperplane separates them."""
+        """From weights of both classes: their hulls meet to rounding, which bounds every margin."""
         weights, signs = np.maximum(np.nan_to_num(weights), 0.0), self.pair.signs
         for side in (signs > 0, signs < 0):
             weights[side] /= max(float(weights[side].sum()), 1e-300)
@@ -193,16 +193,17 @@ class _Part:
         floor = math.sqrt(64.0 * _EPS * max(size, 1e-300) * math.sqrt(len(kept) + 1.0))
         words = (
             f"convex combinations of the two classes, of {len(kept)} rows in all, are {apart:.1e} apart in "
-            f"feature space, which is 0 to the rounding {floor:.1e} of a squared distance: no hyperplane "
-            "separates the classes"
+            f"feature space, where distances are known to {floor:.1e}: no hyperplane has a margin wider than "
+            f"{0.5 * math.hypot(apart, floor):.1e}"
         )
         separable = (
-            "no hard margin exists (see 'not separable'); a finite C allows rows inside the margin"
+            "no hard margin that is wider than rounding exists (see 'not separable'); a finite C allows rows "
+            "inside the margin"
         )
         return [
             Claim.check("not separable", words, Kind.EXACT, apart, floor, "SVM-2"),
             Claim.check("hard margin", separable, Kind.BOUND, 1.0, 0.0, "SVM-2"),
-            undecided_gap("no hyperplane separates the classes, so the objective is infinite"),
+            undecided_gap("no hyperplane separates the classes beyond rounding"),
         ]
 
 

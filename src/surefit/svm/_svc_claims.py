@@ -219,6 +219,12 @@ def _margin(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> li
     primal = 0.5 * quadratic / least**2
     gap = primal - dual
     floor = 64.0 * _EPS * (primal + abs(dual)) + 4.0 * primal * box.rounding()
+    if not gap <= tol * primal and floor > _USELESS * primal:
+        why = (
+            f"the margin is so thin that rounding moves 1/2 ||w||^2 = {primal:.6g} by {floor:.1e}: neither "
+            "that it is least nor a bound on wider margins is shown"
+        )
+        return [undecided_gap(why), Claim.undecided("margin", why, Kind.BOUND, "SVM-2")]
     words = f"1/2 ||w||^2 = {primal:.6g} is within {max(gap, 0.0):.2e} of the least that separates"
     width, widest = least / math.sqrt(quadratic), 1.0 / math.sqrt(2.0 * max(dual, 1e-300))
     short = max(0.0, 1.0 - width / widest)

@@ -277,7 +277,7 @@ class KernelMachine(Certified):
 
     # ------------------------------------------------------------------ claims
 
-    def _support_claim(self, X: Any) -> Claim:
+    def _support_claim(self, X: Any, *, full: bool) -> Claim:
         """The model is made of rows of these data, by the kernel its parameters mean."""
         support = np.asarray(self.support_)
         n = X.shape[0]
@@ -295,9 +295,20 @@ class KernelMachine(Certified):
             else:
                 wrong = int((~(rows == to_numpy(self.support_vectors_)).all(axis=1)).sum())
         words = f"{wrong} of the {len(support)} support vectors are not rows of these data"
+        if self._custom and full and not wrong:  # predictions ask the function about the rows kept
+            wrong = self._rows_that_differ(X)
+            words = f"the user's kernel of the rows kept for predictions differs in {wrong} entries"
         if not same_kernel(self._resolved(X), self.kernel_):
             wrong, words = wrong + 1, f"{words}; kernel_ is not what the parameters mean"
         return Claim.check("support rows", words, Kind.EXACT, float(wrong), 0.0, "SVM-3")
+
+    def _rows_that_differ(self, K: Any) -> int:
+        """In how many entries the kernel of the rows that predictions use differs from that of the data."""
+        kept = getattr(self, "_rows_of_fit", None)
+        if kept is None or _num_samples(kept) != K.shape[0]:
+            return int(K.size)
+        rounding = 64.0 * float(np.finfo(np.float64).eps) * float(np.abs(K).max(initial=0.0))
+        return int(np.count_nonzero(~(np.abs(self._gram(kept, kept) - K) <= rounding)))
 
     def _kernel_claims(self, X: Any, *, full: bool) -> tuple[list[Claim], Claim | None]:
         """What is known of the kernel: claims, and the undecided gap where that is not enough."""

@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._namespace import is_torch, like
 from .._threads import one_thread
-from ..certificate import Claim
+from ..certificate import Claim, Kind
 from ..iterate import Stop
 from ..solvers.smo import BoxTask
 from ._machine import Machine, solve_machine
@@ -184,9 +184,20 @@ class SVC(PairProbabilities, ClassifierMixin, KernelMachine):
 
     # ------------------------------------------------------------------ the fit
 
-    def _bounds(self, codes: Index, sample_weight: Array | None) -> Array:
-        """C_i of each row."""
-        weight = self.class_weight_[np.minimum(codes, len(self.class_weight_) - 1)]
+    def _class_weights(self, y: Any) -> Array:
+        """What class_weight means on these labels; each its own 1 where a class is missing among them."""
+        try:
+            found = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        except ValueError:
+            found = np.ones(len(self.classes_))
+        return np.asarray(found, dtype=np.float64)
+
+    def _bounds(
+        self, codes: Index, sample_weight: Array | None, class_weight: Array | None = None
+    ) -> Array:
+        """C_i of each row; by ``class_weight_`` unless another is given."""
+        known = self.class_weight_ if class_weight is None else class_weight
+        weight = known[np.minimum(codes, len(known) - 1)]
         weight = weight if sample_weight is None else weight * sample_weight
         with np.errstate(invalid="ignore"):
             bounds = np.where(weight > 0, float(self.C) * weight, 0.0)
@@ -356,17 +367,24 @@ class SVC(PairProbabilities, ClassifierMixin, KernelMachine):
     # ------------------------------------------------------------------ claims
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        support = self._support_claim(X)
+        support = self._support_claim(X, full=full)
         codes = np.searchsorted(self.classes_, y)
         codes[codes == len(self.classes_)] = 0
         codes = np.where(self.classes_[codes] == y, codes, len(self.classes_))
-        layout = np.repeat(np.arange(len(self.n_support_)), self.n_support_)
-        if support.status.value == "fails" or len(layout) != len(self.support_):
+        if support.status.value == "fails":
             return [support]
+        k, shape = len(self.classes_), self._coefficients().shape
+        wrong = np.shape(self.intercept_) != (k * (k - 1) // 2,) or shape != (
+            k - 1,
+            len(self.support_),
+        )
+        if wrong or len(self.n_support_) != k or np.sum(self.n_support_) != len(self.support_):
+            words = "n_support_, dual_coef_ or intercept_ is not as long as support_ and classes_ ask for"
+            return [support, Claim.check("layout", words, Kind.EXACT, 1.0, 0.0, "SVM-3")]
         known, undecided = self._kernel_claims(X, full=full)
-        bounds = self._bounds(codes, sample_weight)
-        pairs = pairs_of(codes, len(self.classes_), bounds)
-        return [support, *known, *several(pair_claims(self, X, codes, pairs, undecided, full=full))]
+        bounds = self._bounds(codes, sample_weight, self._class_weights(y))
+        pairs = pairs_of(codes, k, bounds)
+        return [support, *known, *several(pair_claims(self, X, pairs, undecided, full=full))]
 
     def _remedy(self) -> str:
         if np.isinf(self.C) and hasattr(self, "farkas_"):

@@ -195,7 +195,7 @@ class SVR(RegressorMixin, KernelMachine):
         return y
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        support = self._support_claim(X)
+        support = self._support_claim(X, full=full)
         if support.status.value == "fails":
             return [support]
         rows, bounds = self._rows(y, sample_weight)
