@@ -67,3 +67,10 @@ def test_a_margin_as_thin_as_rounding(gap: float) -> None:
         assert abs(shown - 0.5 / widest**2) <= 0.01 * shown  # 1/2 ||w||^2 is 1 / (2 margin^2)
     else:
         assert claims["margin"].status is Status.UNDECIDED
+
+
+def test_a_hard_margin_of_rows_at_the_origin() -> None:
+    rows = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
+    with pytest.warns(surefit.CertificateWarning, match="finite C"):
+        model = SVC(C=np.inf, kernel="linear").fit(rows, [0, 1, 1])
+    assert model.certificate_["not separable"].status is Status.HOLDS

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn import neighbors
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GroupKFold, KFold
@@ -60,6 +61,12 @@ def says_nothing(certificate: Any, why: str) -> None:
 def test_the_sentence_is_there_where_nothing_is_wrong() -> None:
     model = GridSearchCV(TREE, GRID, cv=KFold(4)).fit(X, COINS)
     assert model.certificate_["generalisation"].status is Status.HOLDS
+
+
+@pytest.mark.parametrize("model", [KNeighborsClassifier(), neighbors.KNeighborsClassifier()])
+def test_the_score_of_neighbours_is_an_accuracy(model: Any) -> None:
+    result = cross_validate(model, X, COINS, cv=KFold(4))
+    assert result.certificate_["generalisation"].status is Status.HOLDS
 
 
 def test_a_test_set_with_the_same_row_many_times() -> None:

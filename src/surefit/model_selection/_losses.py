@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics
-from sklearn.base import ClassifierMixin, is_regressor
+from sklearn.base import is_regressor
 from sklearn.metrics._scorer import _BaseScorer, _PassthroughScorer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
@@ -148,6 +148,13 @@ _REGRESSION: dict[Any, tuple[str, Callable[..., Array]]] = {
 
 # ------------------------------------------------------------------------ from scorers to losses
 
+_ACCURACIES = (  # of rows that are given: those of neighbours only add a case without
+    ("sklearn.base", "ClassifierMixin.score"),
+    ("sklearn.neighbors._classification", "KNeighborsClassifier.score"),
+    ("sklearn.neighbors._classification", "RadiusNeighborsClassifier.score"),
+    ("surefit.neighbors.classifier", "KNeighborsClassifier.score"),
+)
+
 
 def bounded_loss(
     scorer: Any, estimator: Any, y: Any, loss_range: tuple[float, float] | None
@@ -226,7 +233,8 @@ def _behind(scorer: Any, estimator: Any) -> Any:
             if scoring is not None:
                 return _behind(scoring, estimator.estimator)
             estimator = estimator.estimator
-        if getattr(type(estimator), "score", None) is ClassifierMixin.score:
+        score = getattr(type(estimator), "score", None)
+        if (getattr(score, "__module__", ""), getattr(score, "__qualname__", "")) in _ACCURACIES:
             return metrics.get_scorer("accuracy")
         if is_regressor(estimator):
             return metrics.get_scorer("r2")
