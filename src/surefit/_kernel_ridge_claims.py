@@ -31,7 +31,7 @@ from ._namespace import is_torch
 from .certificate import Claim, Kind, Status
 from .kernels import Kernel, psd_claim
 
-__all__ = ["centre_claims", "exact_claims"]
+__all__ = ["centre_claims", "exact_claims", "rounding"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _UNIT = 8.0 * _EPS  # a kernel value, a product and a sum
@@ -347,3 +347,8 @@ def _beside(parts: list[Any]) -> Any:
 
         return torch.cat(parts, dim=1)
     return np.concatenate(parts, axis=1)
+
+
+def rounding(values: Any) -> float:
+    """eps of float32 arrays; 0 for float64, whose rounding is counted anyway."""
+    return float(np.finfo(np.float32).eps) if values.dtype.itemsize == 4 else 0.0

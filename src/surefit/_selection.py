@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .certificate import Claim, Kind, Status
+from ._worst import badness
+from .certificate import Claim, Kind
 from .design import Dense, as_design
 
 __all__ = [
@@ -133,12 +134,6 @@ def later_claim(name: str = "scores", kind: Kind = Kind.EXACT) -> Claim:
 
 def worst_claim(name: str, prefix: str, claims: Iterable[Claim]) -> Claim:
     """One claim for several models: a failed one, else an undecided one, else the nearest to its bound."""
-    order = {Status.FAILS: 2, Status.UNDECIDED: 1, Status.HOLDS: 0}
-
-    def badness(claim: Claim) -> tuple[int, float]:
-        bound = max(claim.bound, np.finfo(float).tiny)
-        return order[claim.status], claim.observed / bound if bound < math.inf else 0.0
-
     claims = list(claims)
     worst = max(claims, key=badness)
     statement = f"{prefix}, worst of {len(claims)}: {worst.statement}"

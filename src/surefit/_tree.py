@@ -29,7 +29,7 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
-    "ConstantPredictor": "surefit.multiclass:ConstantPredictor",
+    "ConstantPredictor": "surefit._binary_parts:ConstantPredictor",
     "ElasticNet": "surefit.linear_model:ElasticNet",
     "ElasticNetCV": "surefit.linear_model:ElasticNetCV",
     "Gaussian": "surefit.kernels:Gaussian",

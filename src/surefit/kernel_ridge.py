@@ -32,25 +32,19 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._kernel_ridge_claims import centre_claims, exact_claims
+from ._kernel_ridge_claims import centre_claims, exact_claims, rounding
+from ._kernel_ridge_fit import solve_kernel_ridge
 from ._namespace import is_torch, like, to_numpy
 from .base import SPARSE_FORMATS, Certified
 from .certificate import Claim, Kind
 from .inputs import is_native, validate_native_X
-from .iterate import Fit, Iterate, Stop, run
 from .kernels import NAMES, Kernel, Precomputed, as_kernel
-from .solvers.kernel_ridge_cg import kernel_ridge_cg
-from .solvers.kernel_ridge_direct import kernel_ridge_direct
-from .solvers.nystrom import choose_centres, nystrom
+from .kernels.spelling import same_kernel
 
 __all__ = ["KernelRidge"]
-
-_DIRECT = 2500  # rows up to which a factor is as fast as iterating
-_BYTES = 8e9  # what kernel matrices may take in memory, unless told
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
@@ -180,19 +174,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
         X, y, weights = self._validate_training_data(X, y, sample_weight, reset=True)
         kernel = self._spelled().resolve(X)
         Y = y[:, None] if y.ndim == 1 else y
-        alphas = self._alphas(Y)
-        solver = self._choose(kernel, X, alphas)
-        if solver == "nystrom":
-            kept, fit = self._fit_centres(kernel, X, Y, alphas, weights)
-        else:
-            kept = None
-            if solver == "cg":
-                fit = self._iterate(kernel, X, Y, alphas, weights)
-            if solver == "cholesky" or self._gives_up(fit, X):
-                solver = "cholesky"
-                K = kernel.on(X, np.float64).rows(0, X.shape[0])
-                a = kernel_ridge_direct(K, Y, to_numpy(alphas).tolist(), weights)
-                fit = run(iter([Iterate(a)]), max_iter=2)
+        solver, kept, fit = solve_kernel_ridge(self, kernel, X, Y, self._alphas(Y), weights)
         self.solver_, self.n_iter_, self.kernel_ = solver, max(1, fit.n_iter), kernel
         self.X_fit_ = X if kept is None else X[kept]
         self.dual_coef_ = _stored(fit.x[:, 0] if y.ndim == 1 else fit.x, X)
@@ -232,77 +214,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
             self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
             kernel_params=self.kernel_params, pairwise=True,
         )  # fmt: skip
-
-    def _choose(self, kernel: Kernel, X: Any, alphas: Any) -> str:
-        """The solver; a matrix, a function and alpha = 0 are left to the factor, which asks nothing of K."""
-        n = int(X.shape[0])
-        asked = self.solver
-        if asked == "auto" and self.n_components is not None:
-            asked = "nystrom"
-        if asked == "nystrom" and isinstance(kernel, Precomputed):
-            raise ValueError(
-                "solver='nystrom' (n_components) chooses rows of X as centres; with kernel='precomputed' "
-                "there are none. Give the rows and the kernel, or use solver='cholesky' or 'cg'."
-            )
-        if asked in ("cg", "nystrom") and float(min(alphas)) == 0.0:
-            raise ValueError(
-                f"solver={asked!r} needs alpha > 0; use solver='cholesky' for alpha=0."
-            )
-        if asked != "auto":
-            return asked
-        if n <= _DIRECT or float(min(alphas)) == 0.0 or isinstance(kernel, Precomputed):
-            return "cholesky"
-        if kernel.positive is not True:
-            return "cholesky"
-        return "cg" if 4.0 * n * n <= self._memory(X) else "nystrom"
-
-    def _iterate(self, kernel: Kernel, X: Any, Y: Any, alphas: Any, weights: Any) -> Fit:
-        n = int(X.shape[0])
-        max_iter = self.max_iter
-        if self.solver == "auto":  # as many steps as a factor takes time for, then that
-            max_iter = min(max_iter, max(30, n // 60))
-        diagonal = kernel.diag(X)
-        diagonal = diagonal.double() if is_torch(diagonal) else np.asarray(diagonal, np.float64)
-        steps = kernel_ridge_cg(
-            kernel.on(X, np.float32), kernel.on(X, np.float64), diagonal, Y, alphas, weights,
-            tol=self._aim(X), rng=self._rng(), stored=4.0 * n * n <= self._memory(X),
-        )  # fmt: skip
-        return run(
-            steps, tol=self._aim(X), max_iter=max_iter, name="kernel ridge", verbose=self.verbose
-        )
-
-    def _gives_up(self, fit: Fit, X: Any) -> bool:
-        """Whether "auto" had better use the factor after all."""
-        bytes_each = 20.0 if is_torch(X) else 8.0  # torch's factor is another matrix
-        fits = bytes_each * float(X.shape[0]) ** 2 <= self._memory(X)
-        return self.solver == "auto" and fit.stop is Stop.MAX_ITER and fits
-
-    def _fit_centres(
-        self, kernel: Kernel, X: Any, Y: Any, alphas: Any, weights: Any
-    ) -> tuple[Any, Fit]:
-        n = int(X.shape[0])
-        count = self.n_components or max(100, int(4.0 * n**0.5))
-        kept = choose_centres(kernel, X, min(n, count), self._rng(), weights)
-        bound = kernel.on(X[kept], np.float64)
-        steps = nystrom(bound, X, Y, alphas, weights, tol=self._aim(X))
-        return kept, run(steps, tol=self._aim(X), max_iter=5, name="Nystrom", verbose=self.verbose)
-
-    def _aim(self, X: Any) -> float:
-        """The residual to reach: below what storing the coefficients does to it there is no gain."""
-        return max(0.5 * float(self.tol), 1e-13, 0.1 * _rounding(X))
-
-    def _memory(self, X: Any) -> float:
-        if self.memory_limit is not None:
-            return float(self.memory_limit)
-        if is_torch(X) and X.device.type == "cuda":
-            import torch
-
-            return 0.6 * float(torch.cuda.mem_get_info(X.device)[1])
-        return _BYTES
-
-    def _rng(self) -> np.random.Generator:
-        seed = check_random_state(self.random_state).randint(0, 2**31 - 1)
-        return np.random.default_rng(int(seed))
 
     def _alphas(self, Y: Any) -> Any:
         """One penalty for each target, where Y lives."""
@@ -351,7 +262,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
         Y = y[:, None] if y.ndim == 1 else y
         a = like(to_numpy(self.dual_coef_).astype(np.float64), X)
         a = a[:, None] if a.ndim == 1 else a
-        stored = _rounding(self.dual_coef_)
+        stored = rounding(self.dual_coef_)
         centres = (
             self.X_fit_ if is_torch(X) == is_torch(self.X_fit_) else like(to_numpy(self.X_fit_), X)
         )
@@ -369,7 +280,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
 
     def _rows_claim(self, kernel: Kernel, X: Any, centres: Any, whole: bool) -> Claim:
         """Predictions use ``kernel_`` and ``X_fit_``: these are what the parameters and the data say."""
-        wrong = not _same_kernel(kernel, self.kernel_)
+        wrong = not same_kernel(kernel, self.kernel_)
         words = f"predictions use {self.kernel_!r}" + (f", not {kernel!r}" if wrong else "")
         if whole:
             same = _same_rows(X, centres)
@@ -386,27 +297,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
         return tags
 
 
-def _rounding(values: Any) -> float:
-    """eps of float32 arrays; 0 for float64, whose rounding is counted anyway."""
-    return float(np.finfo(np.float32).eps) if values.dtype.itemsize == 4 else 0.0
-
-
 def _stored(values: Any, X: Any) -> Any:
     """A fitted attribute in the precision of X."""
     return values.to(X.dtype) if is_torch(values) else np.ascontiguousarray(values, dtype=X.dtype)
-
-
-def _same_kernel(one: Any, other: Any) -> bool:
-    """Equal classes and parameters, deeply."""
-    if type(one) is not type(other):
-        return False
-    mine, theirs = one.get_params(deep=False), other.get_params(deep=False)
-    return all(
-        _same_kernel(value, theirs[name])
-        if isinstance(value, Kernel)
-        else bool(value == theirs[name])
-        for name, value in mine.items()
-    )
 
 
 def _same_rows(X: Any, centres: Any) -> bool:

@@ -8,174 +8,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import combinations
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import (
-    _check_partial_fit_first_call,
-    check_classification_targets,
-    type_of_target,
-)
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.multiclass import type_of_target
 
-from ._binary_parts import ConstantPredictor, fitted_part, part_has, score_of, threshold_of
-from .base import Certified
-from .certificate import Certificate, Claim, Kind, verify
+from ._binary_parts import part_has, score_of, threshold_of
+from ._reduction import RULES, Reduction
 
 __all__ = ["OneVsOneClassifier", "OneVsRestClassifier"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-_RULES: dict[str, list[Any]] = {
-    "estimator": [HasMethods("fit")],
-    "n_jobs": [Integral, None],
-    "certify": Certified._certify_constraint,
-}
 
 
-class _Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
-    """What the two reductions share: one clone fitted for each part, and their claims collected."""
-
-    estimator: Any
-    n_jobs: int | None
-    classes_: Any
-    _what: ClassVar[str] = "classes"  # in the words of an error
-    _parts: Any  # of y: for each binary problem its name, the rows in it, which rows are positive
-
-    @property
-    def n_classes_(self) -> int:
-        """Number of classes."""
-        return len(self.classes_)
-
-    @_fit_context(prefer_skip_nested_validation=False)  # the parts validate their own parameters
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit one clone of ``estimator`` for each binary problem.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            Training rows (dense or sparse), labels, and weights, which ``estimator`` must then take.
-
-        Returns
-        -------
-        self
-        """
-        X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
-        if sample_weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
-            raise ValueError(
-                f"sample_weight was given, but fit of estimator={self.estimator!r} does not take it: "
-                "leave it out, or choose an estimator that does."
-            )
-        self._learn_classes(y)
-        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(fitted_part)(clone(self.estimator), rows, labels, weights)
-            for _, rows, labels, weights in self._problems(X, y, sample_weight)
-        )
-        return self._seal(X, y, sample_weight, "all binary problems are fitted")
-
-    @available_if(part_has("partial_fit"))
-    @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """``partial_fit`` of each part on these rows.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            Rows, labels, and weights, which ``estimator`` must then take.
-        classes : array-like, default=None
-            All labels there will ever be; needed on the first call.
-
-        Returns
-        -------
-        self
-            Its certificate is about the rows of this call.
-        """
-        first = _check_partial_fit_first_call(self, classes)
-        X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=first)
-        if len(np.setdiff1d(y, self.classes_)):
-            raise ValueError(
-                f"Mini-batch contains {np.unique(y)} while {self._what} must be subset of {self.classes_}"
-            )
-        problems = list(self._problems(X, y, sample_weight))
-        if first:
-            self.estimators_ = [clone(self.estimator) for _ in problems]
-        both = np.array([0, 1])
-        self.estimators_ = [
-            part.partial_fit(rows, labels, classes=both, **weights) if len(labels) else part
-            for part, (_, rows, labels, weights) in zip(self.estimators_, problems)
-        ]
-        return self._seal(X, y, sample_weight, "partial_fit visits the rows once")
-
-    def _learn_classes(self, y: Any) -> None:
-        self.classes_ = np.unique(y)
-
-    def _checked(self, X: Any) -> Any:
-        """Rows to score; what they may hold beyond numbers is for the parts to say."""
-        check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False,
-            reset=False,
-        )  # fmt: skip
-
-    def _problems(self, X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[str, Any, Any, Any]]:
-        pairwise = get_tags(self).input_tags.pairwise
-        for name, rows, positive in self._parts(y):
-            weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
-            part = X if rows.all() else X[rows]
-            if pairwise and not rows.all():  # a kernel matrix is cut both ways
-                part = part[:, rows]
-            yield name, part, positive[rows].astype(np.int64), weights
-
-    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
-        checked = self._validate(
-            X, y, sample_weight, reset=reset, accept_sparse="csr", ensure_all_finite=False
-        )
-        check_classification_targets(checked[1])
-        return checked
-
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        """The claims of the parts, each under the name of its problem."""
-        claims: list[Claim] = []
-        problems = self._problems(X, y, sample_weight)
-        for part, (name, rows, labels, weights) in zip(self.estimators_, problems):
-            found = getattr(part, "certificate_", Certificate(()))
-            if len(labels) == 0:
-                missing = "the data have no row of these classes"
-                found = Certificate((Claim.check("rows", missing, Kind.EXACT, 1, 0, "PER-9"),))
-            elif isinstance(part, ConstantPredictor):
-                wrong = int((part.predict(rows) != labels).sum())
-                told = (
-                    f"a constant was fitted, and {wrong} of {len(labels)} rows have another label"
-                )
-                found = Certificate((Claim.check("constant", told, Kind.EXACT, wrong, 0, "PER-8"),))
-            elif full and isinstance(part, Certified):
-                found = verify(part, rows, labels, **weights)
-            elif not found.claims:
-                why = f"{type(part).__name__} left no certificate, so nothing is claimed about it"
-                found = Certificate((Claim.undecided("fit", why, Kind.EXACT, "PER-8"),))
-            claims += [replace(claim, name=f"{name}: {claim.name}") for claim in found.claims]
-        return claims
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse, tags.input_tags.pairwise = inner.sparse, inner.pairwise
-        tags.input_tags.allow_nan = inner.allow_nan
-        return tags
-
-
-class OneVsRestClassifier(_Reduction):
+class OneVsRestClassifier(Reduction):
     r"""One classifier a class, that class against all others; the largest score wins.
 
     :math:`\hat y(x) = \arg\max_k \langle x, w_k\rangle + b_k`, with c classifiers for c > 2 classes. For
@@ -215,7 +68,7 @@ class OneVsRestClassifier(_Reduction):
     (3, 0.0)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**_RULES, "verbose": ["verbose"]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**RULES, "verbose": ["verbose"]}
 
     def __init__(
         self,
@@ -316,7 +169,7 @@ class OneVsRestClassifier(_Reduction):
         return super()._validate_training_data(X, y, sample_weight, reset=reset)
 
 
-class OneVsOneClassifier(_Reduction):
+class OneVsOneClassifier(Reduction):
     r"""One classifier a pair of classes; they vote.
 
     The classifier of classes k < l is positive for l, and :math:`w_{lk} = -w_{kl}`, so :math:`c(c-1)/2` are
@@ -361,7 +214,7 @@ class OneVsOneClassifier(_Reduction):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_RULES,
+        **RULES,
         "scores": ["boolean"],
         "tie_break": ["boolean"],
     }

@@ -245,7 +245,7 @@ def test_auto_chooses_by_size_and_falls_back():
 
 def test_a_hard_problem_falls_back_to_the_factor(monkeypatch):
     """Tiny alpha on a slowly decaying kernel: "auto" gives up iterating and is exact all the same."""
-    monkeypatch.setattr("surefit.kernel_ridge._DIRECT", 100)
+    monkeypatch.setattr("surefit._kernel_ridge_fit._DIRECT", 100)
     X, y = table(400, p=8)
     model = KernelRidge(kernel="laplacian", alpha=1e-7, random_state=0).fit(X, y)
     assert model.solver_ == "cholesky"

@@ -451,3 +451,11 @@ def test_losses_of_the_problem_are_those_of_the_library():
     for loss, squared in ((Hinge(), False), (SquaredHinge(), True)):
         problem = classification(y, c, squared=squared, intercept=Intercept())
         np.testing.assert_allclose(problem.losses(z), c * loss.pointwise(z, y), rtol=1e-14)
+
+
+def test_crammer_singer_with_rows_of_zeros():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 3
+    X[:5] = 0.0
+    model = LinearSVC(multi_class="crammer_singer", fit_intercept=False, tol=1e-8).fit(X, y)
+    assert model.certificate_["duality gap"].status is Status.HOLDS

@@ -130,3 +130,13 @@ def test_damaged_files_are_refused(tmp_path):
         path.write_bytes(bytes(damaged))
         with pytest.raises(ModelFileError, match="cannot load"):
             surefit.load(path)
+
+
+def test_a_gamma_from_the_variance_is_compared_to_rounding():
+    """In another memory order a variance, and so gamma="scale", may differ in its last digit."""
+    model = KernelRidge(kernel="rbf", gamma="scale").fit(X, Y)
+    gamma = model.kernel_.gamma
+    model.kernel_ = Gaussian(float(np.nextafter(gamma, 1.0)))
+    assert surefit.verify(model, np.asfortranarray(X), Y)["model rows"].status is Status.HOLDS
+    model.kernel_ = Gaussian(gamma * (1.0 + 1e-6))
+    assert surefit.verify(model, X, Y)["model rows"].status is Status.FAILS

@@ -7,6 +7,7 @@ scikit-learn has two conventions for a callable: ``SVC`` calls it with two table
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from .base import Bound, Kernel, cast, number, take_rows
 from .products import Linear, Polynomial, Sigmoid
 from .radial import Gaussian, Laplace
 
-__all__ = ["NAMES", "Custom", "Pairwise", "Precomputed", "as_kernel"]
+__all__ = ["NAMES", "Custom", "Pairwise", "Precomputed", "as_kernel", "same_kernel"]
 
 NAMES = (
     "additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "polynomial", "precomputed", "rbf",
@@ -211,6 +212,26 @@ def as_kernel(
     raise ValueError(
         f"kernel must be one of {', '.join(NAMES)}, a surefit.kernels.Kernel or a function; got {kernel!r}."
     )
+
+
+def same_kernel(one: Kernel | None, other: Kernel | None) -> bool:
+    """Equal classes and parameters; numbers to rounding, as a variance in another order of rows has it."""
+    if one is None or other is None:
+        return one is other
+    if type(one) is not type(other):
+        return False
+    mine, theirs = one.get_params(), other.get_params()
+    for name, value in mine.items():
+        got = theirs.get(name)
+        if isinstance(value, Kernel):
+            if not same_kernel(value, got):
+                return False
+        elif isinstance(value, Real) and isinstance(got, Real):
+            if not np.isclose(float(value), float(got), rtol=1e-9, atol=0.0):
+                return False
+        elif value is not got and value != got:
+            return False
+    return True
 
 
 def _no_tensor(X: Any, words: str) -> None:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.pipeline import Pipeline
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, indexable
 
 from ..base import Certified
-from ..certificate import Certificate, CertificateWarning, Claim, Kind, verify
+from ..certificate import Certificate, CertificateWarning, Claim, Kind, Status, verify
 from ..fingerprint import fingerprint
+from ._claims import nested
 from ._losses import BoundedLoss, bounded_loss
 
 __all__ = [
+    "EXTRAS",
     "SEED",
     "Selected",
     "check_range",
@@ -28,11 +31,20 @@ __all__ = [
     "data_id",
     "loss_for",
     "may_be_random",
+    "parameters_words",
+    "same_parameters",
     "scores_claim",
 ]
 
 Array = NDArray[np.float64]
 SEED = "give every random_state an integer, and they can be repeated"
+EXTRAS: dict[str, list[Any]] = {
+    "delta": [Interval(Real, 0, 1, closed="neither")],
+    "bound": [StrOptions({"hoeffding", "clopper-pearson", "bernstein"})],
+    "loss_range": [tuple, list, None],
+    "reuse": ["boolean"],
+    "certify": Certified._certify_constraint,
+}
 
 
 class Selected(Certified):
@@ -155,15 +167,20 @@ def data_id(X: Any, y: Any, sample_weight: Any) -> str:
 
 
 def claims_of(
-    model: Any, X: Any, y: Any, sample_weight: Any, *, full: bool, name: str
+    model: Any, X: Any, y: Any, sample_weight: Any, *, full: bool, name: str, chosen: bool
 ) -> list[Claim]:
-    """The claims of a fitted part, under its name; those of a pipeline's last step on what it was given."""
+    """The claims of a fitted part, under its name; those of a pipeline's last step on what it was given.
+
+    Statistical ones hold for parameters that were fixed beforehand: not where they were ``chosen`` by these
+    rows, and not behind steps that were fitted to them.
+    """
     if isinstance(model, Pipeline) and isinstance(model[-1], Certified):
         last = model.steps[-1][0]
         rows = X
         if full:
             rows = model[:-1].transform(X) if len(model) > 1 else X
-        return claims_of(model[-1], rows, y, sample_weight, full=full, name=f"{name}: {last}")
+        name, chosen = f"{name}: {last}", chosen or len(model) > 1
+        return claims_of(model[-1], rows, y, sample_weight, full=full, name=name, chosen=chosen)
     found = getattr(model, "certificate_", Certificate(()))
     if full and isinstance(model, Certified):
         try:
@@ -174,7 +191,18 @@ def claims_of(
     elif not found.claims:
         why = f"{type(model).__name__} left no certificate, so nothing is claimed about its fit"
         found = Certificate((Claim.undecided("fit", why, Kind.EXACT, "GEN-7"),))
-    return [replace(claim, name=f"{name}: {claim.name}") for claim in found.claims]
+    return [
+        replace(_undone(claim) if chosen else claim, name=f"{name}: {claim.name}")
+        for claim in found.claims
+    ]
+
+
+def _undone(claim: Claim) -> Claim:
+    """A statistical claim about a model that was chosen by the rows that it is about."""
+    if claim.kind is not Kind.STATISTICAL or claim.status is Status.UNDECIDED:
+        return claim
+    why = "it is for parameters that were fixed before these rows were seen, and these were not"
+    return Claim.undecided(claim.name, why, claim.kind, claim.source)
 
 
 def scores_claim(
@@ -217,14 +245,21 @@ def may_be_random(*things: Any) -> bool:
     """Whether some estimator inside has a ``random_state`` that is no integer; it need not use it."""
     return any(
         name.rpartition("__")[2] == "random_state" and not isinstance(value, int | np.integer)
-        for name, value in _parameters(things)
+        for name, value in nested(things)
     )
 
 
-def _parameters(things: Any) -> Iterator[tuple[str, Any]]:
-    for thing in things:
-        if isinstance(thing, BaseEstimator):
-            yield from thing.get_params().items()
-        elif isinstance(thing, dict):
-            yield from thing.items()
-            yield from _parameters(thing.values())
+def parameters_words(params: dict[str, Any]) -> str:
+    """A candidate in words; long values are cut."""
+    words = ", ".join(f"{name}={_short(value)}" for name, value in params.items())
+    return words or "the only candidate"
+
+
+def _short(value: Any) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def same_parameters(first: Any, second: Any) -> bool:
+    """Equal parameters, by their text where values cannot be compared."""
+    return parameters_words(first) == parameters_words(second)

@@ -11,14 +11,17 @@ or when the theorem's conditions do not hold.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import model_selection as sk
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 
-from ..certificate import Claim, Kind
+from ..certificate import Claim, Kind, Status
 from ._losses import BoundedLoss
 from .bounds import bernstein_radius, clopper_pearson, hoeffding_radius
 
@@ -27,7 +30,10 @@ __all__ = [
     "excess_claim",
     "folds_claim",
     "generalisation_claim",
+    "nested",
+    "no_bound",
     "plain_folds",
+    "prefitted",
     "sampling",
 ]
 
@@ -100,16 +106,51 @@ class Statistics:
         return float(least) if least < self.loss.low else math.nan
 
 
-def sampling(cv: Any) -> bool | str:
-    """Whether a splitter stratifies, or why its test rows allow no bound."""
-    if isinstance(cv, _GROUPED):
-        return (
-            "groups say that rows are not independent, and a bound would have to count groups, not rows: "
-            "no bound is stated"
-        )
+def sampling(cv: Any, groups: bool = False) -> bool | str:
+    """Whether a splitter stratifies, or why its test rows allow no bound; ``groups`` if it was given some."""
+    if groups or isinstance(cv, _GROUPED):
+        return GROUPS
     if isinstance(cv, sk.TimeSeriesSplit):
         return "rows of a time series are not drawn independently from one distribution: no bound is stated"
     return isinstance(cv, _STRATIFIED)
+
+
+GROUPS = (
+    "groups say that rows are not independent, and a bound would have to count groups, not rows: "
+    "no bound is stated"
+)
+
+
+def no_bound(folds: Claim, splits: list[Any], things: Any) -> str:
+    """Why no model that was tested on these folds has a bound, or ""; ``things`` were fitted."""
+    if folds.status is not Status.HOLDS:
+        return "rows were tested by models that were fitted on them: no bound is stated"
+    if any(len(np.unique(test)) < len(test) for _, test in splits):
+        return "a test set has the same row twice, and a bound would count it as two: no bound is stated"
+    return prefitted(things)
+
+
+def prefitted(things: Any) -> str:
+    """Why fits may have seen their test rows: a part came fitted, and ``fit`` leaves it as it is; or ""."""
+    for name, value in nested(things):
+        if isinstance(value, FrozenEstimator):
+            found = f"{name}=FrozenEstimator(...)" if name else "FrozenEstimator(...)"
+            return (
+                f"{found} was fitted beforehand, nobody knows on which rows: no bound is stated. Give the "
+                "estimator itself, to be fitted on the training rows"
+            )
+    return ""
+
+
+def nested(things: Any) -> Iterator[tuple[str, Any]]:
+    """The things themselves, without a name, and the parameters of the estimators among them."""
+    for thing in things:
+        yield "", thing
+        if isinstance(thing, BaseEstimator) and not isinstance(thing, FrozenEstimator):
+            yield from thing.get_params().items()
+        elif isinstance(thing, dict):
+            yield from thing.items()
+            yield from ((name, value) for name, value in nested(thing.values()) if name)
 
 
 def generalisation_claim(

@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from ._losses import NOTHING, BoundedLoss
+from ._losses import NOTHING, BoundedLoss, scores_as
 from ._progress import Progress, ProgressParallel
 from ._reuse import FoldPlan, Scored, fold_plan
 
@@ -228,15 +228,23 @@ def _tabulated(part: Scored, job: Job, n: int) -> Iterator[tuple[int, dict[str, 
 
 
 def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[Any]:
-    """What is observed of each loss; nothing where the fit failed."""
-    if result["fit_error"] is not None:
-        return [NOTHING for _ in job.losses]
+    """What is observed of each loss; nothing where the fit failed, or the score is not of the loss."""
     scores, n = result["test_scores"], result["n_test_samples"]
     X, y = rows
-    return [
-        loss.evidence(fitted, X, y, float(scores[name] if isinstance(scores, dict) else scores), n)
-        for name, loss in job.losses
-    ]
+    found: list[tuple[float, ...]] = []
+    for name, loss in job.losses:
+        scorer = job.scorer
+        scorer = scorer._scorers[name] if isinstance(scorer, _MultimetricScorer) else scorer
+        score = float(scores[name] if isinstance(scores, dict) else scores)
+        if (
+            result["fit_error"] is not None
+            or score == job.error_score  # which stands for a scorer that raised, too
+            or (fitted is not None and not scores_as(scorer, fitted, loss))
+        ):
+            found.append(NOTHING)
+        else:
+            found.append(loss.evidence(fitted, X, y, score, n))
+    return found
 
 
 def _error_scores(job: Job) -> Any:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics
-from sklearn.base import ClassifierMixin, is_regressor
+from sklearn.base import is_regressor
 from sklearn.metrics._scorer import _BaseScorer, _PassthroughScorer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
 
-__all__ = ["NOTHING", "BoundedLoss", "bounded_loss"]
+__all__ = ["NOTHING", "BoundedLoss", "bounded_loss", "scores_as"]
 
 Array = NDArray[np.float64]
 NOTHING = (math.nan, math.nan, math.nan, math.nan)  # mean, variance, least and largest loss
@@ -60,6 +60,8 @@ class BoundedLoss:
         Whether it is 0 or 1, so that its mean says all.
     rows : callable or None
         Loss of each row from the fitted model, X and y; ``None`` where the mean says all.
+    function : callable or None
+        The score function.
     """
 
     words: str
@@ -69,6 +71,7 @@ class BoundedLoss:
     zero_one: bool
     rows: Callable[..., Array] | None = None
     keywords: tuple[tuple[str, Any], ...] = ()
+    function: Any = None
 
     @property
     def needs_rows(self) -> bool:
@@ -145,6 +148,13 @@ _REGRESSION: dict[Any, tuple[str, Callable[..., Array]]] = {
 
 # ------------------------------------------------------------------------ from scorers to losses
 
+_ACCURACIES = (  # of rows that are given: those of neighbours only add a case without
+    ("sklearn.base", "ClassifierMixin.score"),
+    ("sklearn.neighbors._classification", "KNeighborsClassifier.score"),
+    ("sklearn.neighbors._classification", "RadiusNeighborsClassifier.score"),
+    ("surefit.neighbors.classifier", "KNeighborsClassifier.score"),
+)
+
 
 def bounded_loss(
     scorer: Any, estimator: Any, y: Any, loss_range: tuple[float, float] | None
@@ -156,13 +166,15 @@ def bounded_loss(
     function, keywords = scorer._score_func, dict(scorer._kwargs)
     sign = float(scorer._sign)
     if function in (metrics.accuracy_score, metrics.zero_one_loss, metrics.top_k_accuracy_score):
-        plain = keywords.pop("normalize", True) and not keywords.get("sample_weight")
+        plain = keywords.pop("normalize", True) and keywords.get("sample_weight") is None
         loss = function is metrics.zero_one_loss
         if not plain or sign != (-1.0 if loss else 1.0):
             return f"scoring={scorer!r} is not the mean of 0-1 losses, larger scores being better"
         words = f"top-{keywords.get('k', 2)} error" if "top_k" in function.__name__ else "error"
         low, high = loss_range or (0.0, 1.0)
-        return BoundedLoss(words, low, high, 0.0 if loss else 1.0, True)
+        if low > 0.0 or high < 1.0:
+            return f"the {words} of a row is 0 or 1, and loss_range={loss_range} leaves one of them out"
+        return BoundedLoss(words, low, high, 0.0 if loss else 1.0, True, function=function)
     if function is metrics.brier_score_loss and sign < 0:
         return _brier_loss(keywords, y, loss_range)
     if function in _REGRESSION and sign < 0:
@@ -174,13 +186,21 @@ def bounded_loss(
             )
         if set(keywords) - ({"alpha"} if rows is _pinball else set()):
             return f"scoring={scorer!r} averages in a way of its own"
-        return BoundedLoss(words, *loss_range, 0.0, False, rows, tuple(keywords.items()))
+        return BoundedLoss(words, *loss_range, 0.0, False, rows, tuple(keywords.items()), function)
     name = getattr(function, "__name__", repr(function))
     why = NOT_MEANS.get(name, f"{name} is not known to be a mean over rows of a bounded loss")
     return (
         f"{why}: no bound is stated. Score by 'accuracy', 'neg_brier_score', or a mean error with "
         "loss_range"
     )
+
+
+def scores_as(scorer: Any, model: Any, loss: BoundedLoss) -> bool:
+    """Whether the scorer asks this loss of a candidate, which may bring a ``score`` of its own."""
+    if not isinstance(scorer, _PassthroughScorer):
+        return True
+    behind = _behind(scorer, model)
+    return isinstance(behind, _BaseScorer) and behind._score_func is loss.function
 
 
 def _brier_loss(
@@ -193,7 +213,9 @@ def _brier_loss(
     binary = type_of_target(y) == "binary"
     scale = 0.5 if half is True or (half == "auto" and binary) else 1.0
     low, high = loss_range or (0.0, 2.0 * scale)
-    return BoundedLoss("Brier score", low, high, 0.0, False, _brier, (("scale", scale),))
+    return BoundedLoss(
+        "Brier score", low, high, 0.0, False, _brier, (("scale", scale),), metrics.brier_score_loss
+    )
 
 
 def _behind(scorer: Any, estimator: Any) -> Any:
@@ -211,7 +233,8 @@ def _behind(scorer: Any, estimator: Any) -> Any:
             if scoring is not None:
                 return _behind(scoring, estimator.estimator)
             estimator = estimator.estimator
-        if getattr(type(estimator), "score", None) is ClassifierMixin.score:
+        score = getattr(type(estimator), "score", None)
+        if (getattr(score, "__module__", ""), getattr(score, "__qualname__", "")) in _ACCURACIES:
             return metrics.get_scorer("accuracy")
         if is_regressor(estimator):
             return metrics.get_scorer("r2")

@@ -22,13 +22,12 @@ from sklearn.utils._param_validation import validate_params
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
-from ..certificate import Certificate, Status
-from ._certified import check_range, data_id, loss_for
-from ._claims import Statistics, folds_claim, generalisation_claim, plain_folds, sampling
+from ..certificate import Certificate
+from ._certified import EXTRAS, check_range, data_id, loss_for
+from ._claims import Statistics, folds_claim, generalisation_claim, no_bound, plain_folds, sampling
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss, bounded_loss
 from ._routing import check_groups, route
-from .search import EXTRAS
 
 __all__ = ["Curve", "learning_curve", "validation_curve"]
 
@@ -201,7 +200,8 @@ def learning_curve(
     if certify:
         names = [f"{size} rows" for size in sizes]
         rows = (X, y, (params or {}).get("sample_weight"))
-        _certify(curve, rows, folds, cv, loss, evidence, names, delta, bound, "learning_curve")
+        about = ("learning_curve", estimator, groups is not None)
+        _certify(curve, rows, folds, cv, loss, evidence, names, delta, bound, *about)
     return curve
 
 
@@ -310,7 +310,8 @@ def validation_curve(
         names = [f"{param_name}={value}" for value in values]
         rows = (X, y, (params or {}).get("sample_weight"))
         evidence = collect_evidence(out, shape)
-        _certify(curve, rows, folds, cv, loss, evidence, names, delta, bound, "validation_curve")
+        about = ("validation_curve", estimator, groups is not None)
+        _certify(curve, rows, folds, cv, loss, evidence, names, delta, bound, *about)
     return curve
 
 
@@ -333,14 +334,17 @@ def _certify(
     delta: float,
     bound: str,
     about: str,
+    estimator: Any,
+    grouped: bool,
 ) -> None:
     """The band around the curve, and the certificate that states it."""
     plain = plain_folds(folds)
-    first, kind = folds_claim(plain, _num_samples(rows[0])), sampling(cv)
+    first, kind = folds_claim(plain, _num_samples(rows[0])), sampling(cv, grouped)
+    why = no_bound(first, plain, [estimator])
     statistics: Statistics | str
     curve.intervals = np.full((len(names), 2), np.nan)
-    if first.status is not Status.HOLDS:
-        statistics = "rows were tested by models that were fitted on them: no bound is stated"
+    if why:
+        statistics = why
     elif isinstance(loss, str) or isinstance(kind, str):
         statistics = loss if isinstance(loss, str) else str(kind)
     else:

@@ -11,16 +11,13 @@ whichever is chosen; and the chosen one is at most twice that above the best of 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import MetaEstimatorMixin, _fit_context, clone, is_classifier
+from sklearn.base import MetaEstimatorMixin, _fit_context, clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid
 from sklearn.model_selection import train_test_split as _split
@@ -35,13 +32,11 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
-from .._selection import later_claim, selection_claim
-from ..certificate import Claim, Kind, Status
-from ._certified import SEED, Selected, claims_of, may_be_random, scores_claim
-from ._claims import Statistics, excess_claim, generalisation_claim
+from ..certificate import Claim
+from ._certified import EXTRAS, Selected
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
+from ._holdout_claims import holdout_claims
 from ._losses import BoundedLoss
-from .search import EXTRAS, parameters_words, same_parameters
 
 __all__ = ["HoldOut"]
 
@@ -221,7 +216,7 @@ class HoldOut(MetaEstimatorMixin, Selected):
         base = clone(self.estimator)
         out, _ = evaluate(base, candidates, X, y, [(train, test)], job, **options, name=name)
         if all(result["fit_error"] is not None for result in out):  # the first error, as it is
-            rows = [_rows(a, train) for a in (X, y) if a is not None]
+            rows = [_safe_indexing(a, train) for a in (X, y) if a is not None]
             chosen = clone(base).set_params(**clone(candidates[0], safe=False))
             chosen.fit(*rows, **_check_method_params(X, params=fit_params, indices=train))
         report_failures(out, candidates, 1, self.error_score)
@@ -267,156 +262,8 @@ class HoldOut(MetaEstimatorMixin, Selected):
         mapping = MethodMapping().add(caller="fit", callee="fit")
         return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=mapping)
 
-    # ------------------------------------------------------------------ certificate
-
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        n, holdout = _num_samples(X), np.asarray(self.holdout_)
-        split = self._split_claim(n, y, holdout)
-        claims = [split, self._choice_claim()]
-        others = [name for name in self.fit_parameters_ if name != "sample_weight"]
-        sound, shown = split.status is Status.HOLDS, True
-        evidence = np.array(self.evidence_, dtype=np.float64)
-        train = np.setdiff1d(np.arange(n), holdout)
-        loss = self._loss_of(check_scoring(self.estimator, self.scoring), "score", y, {})
-        if not full:
-            claims.append(later_claim())
-        elif others:
-            why = f"fit was given {', '.join(others)}, which are not at hand: nothing is recomputed"
-            claims.append(Claim.undecided("scores", why, Kind.EXACT, "GEN-6"))
-            shown = False  # what was recorded is not taken on trust
-        elif sound:
-            again = partial(self._fits_again, X, y, sample_weight, train, holdout, loss)
-            found, evidence, fitted = again()
-            random = may_be_random(self.estimator, *self.results_["params"])
-            many = len(found)
-            claims.append(
-                scores_claim(
-                    np.asarray(self.results_["test_score"], dtype=np.float64),
-                    found,
-                    len(holdout),
-                    f"the scores of {many} model{'' if many == 1 else 's'}",
-                    classifier=is_classifier(self.estimator),
-                    once_more=(lambda: again()[0]) if random else None,
-                )
-            )
-            if not self.refit:
-                self._own_evidence(X, y, holdout, loss, evidence)
-                once_more = (lambda: again()[2]) if random else None
-                model = self._model_claim(X, fitted, once_more)
-                claims.append(model)
-                shown = model.status is Status.HOLDS
-        if not shown:
-            loss = "it is not shown that the model is a fit on the rows outside the hold-out"
-        claims += self._statistical_claims(evidence, len(holdout), loss, sound)
-        if not others:
-            seen = slice(None) if self.refit else train
-            rows = [None if a is None else _rows(a, seen) for a in (X, y, sample_weight)]
-            claims += claims_of(self.best_estimator_, *rows, full=full, name="best_estimator_")
-        return claims
-
-    def _split_claim(self, n: int, y: Any, holdout: Any) -> Claim:
-        """The hold-out is the one that the recorded seed draws."""
-        try:
-            _, expected = self._parts(n, y)
-            different = len(np.setxor1d(expected, holdout))
-        except ValueError:  # other data, which cannot be split so
-            different = n
-        words = (
-            f"the {len(holdout)} of {n} rows kept aside are those that seed {self.split_seed_} draws"
-            if not different
-            else f"the recorded hold-out differs in {different} rows from what seed {self.split_seed_} draws"
-        )
-        return Claim.check("split", words, Kind.EXACT, float(different), 0.0, "GEN-6")
-
-    def _choice_claim(self) -> Claim:
-        """The chosen candidate has the best score on the hold-out."""
-        scores = np.asarray(self.results_["test_score"], dtype=np.float64)
-        params, best = self.results_["params"], int(self.best_index_)
-        known = 0 <= best < len(params) and same_parameters(params[best], self.best_params_)
-        chosen = float(scores[best]) if known else float("nan")
-        words = parameters_words(self.best_params_)
-        kind = "score on the hold-out"
-        claim = selection_claim(words, chosen, scores, float(self.best_score_), kind=kind)
-        statement = claim.statement.partition("; ")[0]  # a bound follows, where there is one
-        return replace(claim, statement=statement, source="GEN-6")
-
-    def _fits_again(
-        self, X: Any, y: Any, sample_weight: Any, train: Any, holdout: Any, loss: Any
-    ) -> tuple[Any, Any, Any]:
-        """Every candidate fitted on the training part again: scores, evidence, the one that was chosen."""
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        params = self.results_["params"]
-        job = Job(
-            scorer=check_scoring(self.estimator, self.scoring),
-            fit_params=weights,
-            score_params={},
-            return_estimator=True,
-            error_score=np.nan if self.error_score == "raise" else self.error_score,
-            losses=(("score", loss),) if isinstance(loss, BoundedLoss) else (),
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            options: dict[str, Any] = {"n_jobs": self.n_jobs, "reuse": False}
-            out, _ = evaluate(
-                clone(self.estimator), params, X, y, [(train, holdout)], job, **options
-            )
-        found = np.array([result["test_scores"] for result in out], dtype=np.float64)
-        winner = out[int(self.best_index_)]
-        return found, collect_evidence(out, (len(params), 1)), winner["estimator"]
-
-    def _own_evidence(self, X: Any, y: Any, holdout: Any, loss: Any, evidence: Any) -> None:
-        """What is observed of best_estimator_ itself, in place of the fit that was made again."""
-        if isinstance(loss, BoundedLoss):
-            rows, truth, model = _rows(X, holdout), _rows(y, holdout), self.best_estimator_
-            score = float(self.scorer_(model, rows, truth))
-            place = int(self.best_index_)
-            evidence[place, 0] = loss.evidence(model, rows, truth, score, len(holdout))
-
-    def _model_claim(self, X: Any, fitted: Any, once_more: Callable[[], Any] | None) -> Claim:
-        """best_estimator_ predicts as a fit on the rows outside the hold-out does."""
-        words = "it predicts all rows as a fit on those outside the hold-out does"
-        try:
-            mine = np.asarray(self.best_estimator_.predict(X))
-            theirs = np.asarray(fitted.predict(X))
-            gap, limit, end = self._difference(mine, theirs)
-            if gap > limit and once_more is not None:
-                others = np.asarray(once_more().predict(X))
-                if self._difference(others, theirs)[0] > 0.0:
-                    why = f"{words}{end}, but these fits are random: {SEED}"
-                    return Claim.undecided("model", why, Kind.EXACT, "GEN-6")
-        except (AttributeError, ValueError) as error:
-            why = f"predictions cannot be compared: {error}"
-            return Claim.undecided("model", why, Kind.EXACT, "GEN-6")
-        return Claim.check("model", f"{words}{end}", Kind.EXACT, gap, limit, "GEN-6")
-
-    def _difference(self, mine: Any, theirs: Any) -> tuple[float, float, str]:
-        """How predictions differ, how much they may, and in words."""
-        if mine.dtype.kind == "f" and not is_classifier(self.estimator):
-            gap = float(np.abs(mine - theirs).max() / (1.0 + np.abs(theirs).max()))
-            return gap, 1e-6, f", to {gap:.1e}"
-        rows = int(np.any(_columns(mine) != _columns(theirs), axis=1).sum())
-        return float(rows), 1.0, f", but for {rows} of {len(mine)}"
-
-    def _statistical_claims(self, evidence: Any, rows: int, loss: Any, sound: bool) -> list[Claim]:
-        statistics: Statistics | str
-        if self.refit:
-            statistics = (
-                "nothing is claimed: the model was refitted on all rows, and is not the one that was tested. "
-                "refit=False ships that one"
-            )
-        elif not sound:
-            statistics = "the rows kept aside are not those that were drawn: no bound is stated"
-        elif isinstance(loss, str):
-            statistics = loss
-        else:
-            sizes = np.array([rows])
-            statistics = Statistics(evidence, sizes, loss, self.stratify, **self._promised())
-        best, tried = int(self.best_index_), len(evidence)
-        words = f", after trying {tried} model{'' if tried == 1 else 's'}"
-        source = "GEN-3" if tried == 1 else "GEN-4"
-        claims = [generalisation_claim(statistics, best, "", words, source=source)]
-        extra = excess_claim(statistics, best, "")
-        return claims if extra is None else [*claims, extra]
+        return holdout_claims(self, X, y, sample_weight, full=full)
 
     # ------------------------------------------------------------------ the chosen model
 
@@ -479,11 +326,3 @@ class HoldOut(MetaEstimatorMixin, Selected):
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.target_tags = inner.target_tags
         return tags
-
-
-def _rows(a: Any, rows: Any) -> Any:
-    return _safe_indexing(a, rows) if not isinstance(rows, slice) else a
-
-
-def _columns(a: Any) -> Any:
-    return a.reshape(len(a), -1)

@@ -21,13 +21,12 @@ from sklearn.utils import indexable
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import _num_samples
 
-from ..certificate import Certificate, Claim, Status
-from ._certified import check_range, data_id, loss_for
-from ._claims import Statistics, folds_claim, generalisation_claim, plain_folds, sampling
+from ..certificate import Certificate, Claim
+from ._certified import EXTRAS, check_range, data_id, loss_for
+from ._claims import Statistics, folds_claim, generalisation_claim, no_bound, plain_folds, sampling
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss, bounded_loss
 from ._routing import check_groups, route
-from .search import EXTRAS
 
 __all__ = ["CrossValidation", "cross_val_score", "cross_validate"]
 
@@ -161,17 +160,16 @@ def cross_validate(
         parts_claim = folds_claim(plain, n)
         claims = [parts_claim]
         sizes = np.array([len(test) for _, test in plain])
-        kind = sampling(cv)
+        kind = sampling(cv, routed.splitter.split.get("groups") is not None)
+        why = no_bound(parts_claim, plain, [estimator])
         for place, (name, loss) in enumerate(losses.items()):
             label = "generalisation" if len(losses) == 1 else f"generalisation: {name}"
             which = (
                 [key for key, _ in bounded].index(name) if isinstance(loss, BoundedLoss) else place
             )
             statistics: Statistics | str
-            if parts_claim.status is not Status.HOLDS:
-                statistics = (
-                    "rows were tested by models that were fitted on them: no bound is stated"
-                )
+            if why:
+                statistics = why
             elif isinstance(loss, str) or isinstance(kind, str):
                 statistics = loss if isinstance(loss, str) else str(kind)
             else:

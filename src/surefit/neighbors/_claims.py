@@ -8,22 +8,25 @@ bounds do not settle the order, rational numbers do.
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import pairwise_distances
 
 from ..certificate import Claim, Kind
 
-__all__ = ["count_wrong", "leave_one_out_claim", "neighbours_claim", "rows_claim"]
+__all__ = ["count_wrong", "leave_one_out_claim", "neighbours_claim", "rows_claim", "sampled_claim"]
 
 Array = NDArray[np.float64]
 _UNIT = 2.0**-53
 _SMALL = 1e-280  # squares below may have lost bits to underflow
 _CELLS = 1 << 23  # entries of a block of distances
+_WORK = 1 << 26  # multiplications that the claims at fit may cost
 _EUCLIDEAN = ("euclidean", "l2", "sqeuclidean")
 
 
@@ -66,6 +69,36 @@ def neighbours_claim(
         f"of {words}, {wrong} have a list of {k} neighbours other than the nearest rows, {how}"
     )
     return Claim.check("exact neighbours", statement, Kind.EXACT, wrong, 0, "CLS-2")
+
+
+def sampled_claim(model: Any, *, full: bool) -> Claim:
+    """The claim about the search, on as many training rows as the time at fit allows, or on all."""
+    name, n = "exact neighbours", model.n_samples_fit_
+    if callable(model.metric) and not full:
+        why = "a metric in Python is slow; surefit.verify or certify='full' decides it"
+        return Claim.undecided(name, why, Kind.EXACT, "CLS-2")
+    cost = n * model.X_fit_.shape[1] * (1 if model._euclidean else 50)
+    count = n if full else int(np.clip(_WORK // max(1, cost), 1, 32))
+    chosen = np.unique(np.linspace(0, n - 1, min(count, n)).astype(np.int64))
+    queries = model.X_fit_[chosen]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EfficiencyWarning)  # the fit said so already
+            _, indices = model._nearest(queries, min(model.n_neighbors or 1, n))
+    except ValueError as error:
+        if model._euclidean:
+            raise
+        why = f"this metric does not take the training rows as queries: {error}"
+        return Claim.undecided(name, why, Kind.EXACT, "CLS-2")
+    words = f"all {n} training rows" if len(chosen) == n else f"{len(chosen)} of {n} training rows"
+    return neighbours_claim(
+        model.X_fit_,
+        queries,
+        indices,
+        model.effective_metric_,
+        model.effective_metric_params_,
+        words,
+    )
 
 
 # ---------------------------------------------------------------------------- Euclidean

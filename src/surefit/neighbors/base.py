@@ -8,14 +8,12 @@ precomputed distances and callables are scikit-learn's own search, exact to the 
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import DistanceMetric
 from sklearn.neighbors import VALID_METRICS, VALID_METRICS_SPARSE, BallTree, KDTree
 from sklearn.neighbors import NearestNeighbors as OtherMetrics
@@ -24,10 +22,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..base import Certified
-from ..certificate import Certificate, Claim, Kind
+from ..certificate import Certificate, Claim
 from ..fingerprint import fingerprint
 from ..solvers.neighbours import NeighbourIndex
-from ._claims import neighbours_claim, rows_claim
+from ._claims import neighbours_claim, rows_claim, sampled_claim
+from ._rows import narrow, without_self
 
 __all__ = ["Neighbours"]
 
@@ -36,7 +35,6 @@ _EUCLIDEAN = ("euclidean", "l2", "sqeuclidean")
 _TREE_FEATURES = 5  # up to here a tree is faster than products, if there are rows enough (measured)
 _TREE_ROWS = 5000
 _TREE_LIMIT = 15  # beyond it a tree visits nearly all rows: one that was asked for is not used
-_WORK = 1 << 26  # multiplications that the claims at fit may cost
 _METRICS = sorted({name for names in VALID_METRICS.values() for name in names})
 
 
@@ -134,7 +132,7 @@ class Neighbours(Certified):
     def _floats(self, X: Any) -> Any:
         """Rows for the Euclidean search are float32 or float64; sparse ones have no entry twice."""
         if not isinstance(self.metric, str) or self.metric not in (*_EUCLIDEAN, "minkowski"):
-            return _narrow(X)
+            return narrow(X)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
         if sp.issparse(X) and not X.has_canonical_format:
@@ -183,7 +181,7 @@ class Neighbours(Certified):
             distances, indices = self._fitted_other().kneighbors(queries, k)
             return distances, indices
         if queries is None:
-            return _without_self(*self._search(self.X_fit_, k + 1))
+            return without_self(*self._search(self.X_fit_, k + 1))
         return self._search(queries, k)
 
     def _search(self, queries: Any, k: int) -> tuple[Array, NDArray[np.int64]]:
@@ -293,38 +291,7 @@ class Neighbours(Certified):
         return Certificate((claim,), fingerprint(self.X_fit_, queries), "", type(self).__name__)
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return [rows_claim(self.X_fit_, X, self._kept_targets(), y), self._sampled_claim(full)]
-
-    def _sampled_claim(self, full: bool) -> Claim:
-        """The claim about the search, on as many training rows as the time at fit allows, or on all."""
-        name, n = "exact neighbours", self.n_samples_fit_
-        if callable(self.metric) and not full:
-            why = "a metric in Python is slow; surefit.verify or certify='full' decides it"
-            return Claim.undecided(name, why, Kind.EXACT, "CLS-2")
-        cost = n * self.X_fit_.shape[1] * (1 if self._euclidean else 50)
-        count = n if full else int(np.clip(_WORK // max(1, cost), 1, 32))
-        chosen = np.unique(np.linspace(0, n - 1, min(count, n)).astype(np.int64))
-        queries = self.X_fit_[chosen]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", EfficiencyWarning)  # the fit said so already
-                _, indices = self._nearest(queries, min(self.n_neighbors or 1, n))
-        except ValueError as error:
-            if self._euclidean:
-                raise
-            why = f"this metric does not take the training rows as queries: {error}"
-            return Claim.undecided(name, why, Kind.EXACT, "CLS-2")
-        words = (
-            f"all {n} training rows" if len(chosen) == n else f"{len(chosen)} of {n} training rows"
-        )
-        return neighbours_claim(
-            self.X_fit_,
-            queries,
-            indices,
-            self.effective_metric_,
-            self.effective_metric_params_,
-            words,
-        )
+        return [rows_claim(self.X_fit_, X, self._kept_targets(), y), sampled_claim(self, full=full)]
 
     def _kept_targets(self) -> Any:
         """The targets as they were given, from the stored ones."""
@@ -350,24 +317,3 @@ class Neighbours(Certified):
         tags.input_tags.positive_only = tags.input_tags.pairwise
         tags.input_tags.allow_nan = isinstance(self.metric, str) and self.metric == "nan_euclidean"
         return tags
-
-
-def _without_self(distances: Array, indices: NDArray[np.int64]) -> tuple[Array, Any]:
-    """Each training row dropped from its own list.
-
-    Where more than k rows coincide with it, it may not be there; then the first of them goes, as in
-    scikit-learn.
-    """
-    m, k = indices.shape
-    others = indices != np.arange(m)[:, None]
-    others[others.all(axis=1), 0] = False
-    kept = np.argsort(~others, axis=1, kind="stable")[:, : k - 1]
-    return np.take_along_axis(distances, kept, axis=1), np.take_along_axis(indices, kept, axis=1)
-
-
-def _narrow(X: Any) -> Any:
-    """Sparse rows with 32-bit indices, where these suffice: scikit-learn's metrics take no others."""
-    if not sp.issparse(X) or X.indices.dtype == np.int32 or max(X.nnz, *X.shape) >= 2**31:
-        return X
-    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-    return type(X)(parts, shape=X.shape)

@@ -73,6 +73,9 @@ def crammer_singer(
     norm2 = norm2 + scaling**2
     W, v, beta = np.zeros((X.shape[1], classes)), np.zeros(classes), np.zeros((n, classes))
     own, limit, faces, least = (np.arange(n), y), np.inf, 1, np.inf
+    empty = np.flatnonzero(norm2 == 0.0)  # rows of zeros lose 1 whatever W is: no sweep moves them
+    beta[empty, y[empty]] = c[empty]
+    beta[empty, (y[empty] + 1) % classes] = -c[empty]
     while True:
         order, count, first = rng.permutation(n), n, np.inf
         made = 0

@@ -35,7 +35,6 @@ def crammer_singer_claims(
     scaling: float,
     beta: Any,
     tol: float,
-    name: str,
 ) -> list[Claim]:
     """The gap, at most ``tol`` times the objective at W = 0.
 

@@ -17,10 +17,23 @@ from ..design import RowBlocks, as_design
 from ..inputs import is_native, validate_native_X
 from ..solvers.box_dual import Intercept
 
-__all__ = ["check_size", "intercept_of", "rows_of", "scores", "seed_of", "stored", "threads_for"]
+__all__ = [
+    "REMEDY",
+    "check_size",
+    "intercept_of",
+    "rows_of",
+    "scores",
+    "seed_of",
+    "stored",
+    "threads_for",
+]
 
 Array = NDArray[np.float64]
 _LARGEST = 1e150  # whose squares, and sums of them, are still numbers
+REMEDY = (
+    "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; here "
+    "max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
+)
 
 
 def check_size(X: Any, y: Any = None) -> None:

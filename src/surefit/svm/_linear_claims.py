@@ -28,7 +28,7 @@ from ..duality import duality_gap, gap_claim, null_value
 from ..losses import Hinge, Loss, MarginLoss
 from ..penalties import L1, L2
 
-__all__ = ["linear_claims", "witness_of"]
+__all__ = ["linear_claims", "penalised_scaling", "witness_of"]
 
 Array = NDArray[np.float64]
 _CHEAP = 1 << 20  # entries of X up to which a second prediction is made at fit
@@ -45,6 +45,12 @@ def witness_of(beta: Any, c: Array) -> Array | None:
         return None
     with np.errstate(invalid="ignore", over="ignore"):
         return np.divide(-values, c, out=np.zeros_like(values), where=c > 0)
+
+
+def penalised_scaling(model: Any) -> float | None:
+    """The ``intercept_scaling`` of a penalised intercept; None for a free one, or none."""
+    penalised = model.fit_intercept and model.penalize_intercept
+    return float(model.intercept_scaling) if penalised else None
 
 
 def linear_claims(

@@ -106,11 +106,16 @@ class _Watch:
         K = np.asarray(self.source.block(self.task.row[rows]), dtype=np.float64)
         values, vectors = np.linalg.eigh(0.5 * (K + K.T))
         kept = values > len(K) * np.finfo(np.float64).eps * max(float(values[-1]), 1e-300)
+        weights = np.zeros(len(beta))
+        if not kept.any():  # rows of zeros: both sides are at the origin
+            weights[rows] = np.abs(beta[rows])
+            for side in (beta > 0, beta < 0):
+                weights[side] /= float(weights[side].sum())
+            return weights
         features = vectors[:, kept] * np.sqrt(values[kept])
         scale = math.sqrt(max(float(values[-1]), 1e-300) / len(K)) or 1.0
         found = separate(features / scale, np.sign(beta[rows]))
         if found.margin > 0.0 or found.residual > 1e-7:
             return None
-        weights = np.zeros(len(beta))
         weights[rows] = found.farkas
         return weights

@@ -1,10 +1,8 @@
-"""One-vs-one for kernel machines: the pairs of classes, their claims, and their probabilities."""
+"""One-vs-one for kernel machines: pairs of classes, LIBSVM's layout of their multipliers, their claims."""
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -12,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
-from ._platt import couple, platt, sigmoid
 from ._rows import kernel_sums, take
 from ._svc_claims import Box, box_claims, undecided_gap
 
 __all__ = [
     "Pair",
-    "class_probabilities",
+    "Regimes",
+    "multipliers_by_class",
+    "multipliers_by_pair",
     "pair_claims",
     "pairs_of",
-    "probabilities",
-    "warn_probability",
 ]
 
 Array = NDArray[np.float64]
@@ -42,6 +39,22 @@ class Pair(NamedTuple):
     bounds: Array
 
 
+class Regimes(NamedTuple):
+    """Rows by their multiplier (SVM-9): outside the margin, on it, inside or on the wrong side."""
+
+    outside: Index
+    on: Index
+    inside: Index
+
+    @classmethod
+    def of(cls, pair: Pair, alpha: Array) -> Regimes:
+        """Those of a pair, from the multipliers of all rows."""
+        a = alpha[pair.rows]
+        inside = (a >= pair.bounds) & (a > 0)
+        masks = (a == 0, (a > 0) & ~inside, inside)
+        return cls(*(np.sort(pair.rows[mask]) for mask in masks))
+
+
 def pairs_of(codes: Index, k: int, bounds: Array) -> list[Pair]:
     """Every pair of classes, without rows whose bound is 0."""
     groups = [np.flatnonzero((codes == c) & (bounds > 0)) for c in range(k)]
@@ -53,8 +66,28 @@ def pairs_of(codes: Index, k: int, bounds: Array) -> list[Pair]:
     return found
 
 
+def multipliers_by_class(pairs: list[Pair], betas: list[Array], k: int, n: int) -> Array:
+    """LIBSVM's layout, of shape (k - 1, n): for each row its multipliers against each other class."""
+    dual = np.zeros((k - 1, n))
+    for pair, beta in zip(pairs, betas):
+        dual[pair.second - 1, pair.rows[: pair.split]] = beta[: pair.split]
+        dual[pair.first, pair.rows[pair.split :]] = beta[pair.split :]
+    return dual
+
+
+def multipliers_by_pair(dual: Array, n_support: Any, k: int) -> Array:
+    """The way back: a column for each pair over the support vectors, which are sorted by class."""
+    ends = np.cumsum([0, *n_support])
+    pairs = list(combinations(range(k), 2))
+    W = np.zeros((dual.shape[1], len(pairs)))
+    for w, (a, b) in zip(W.T, pairs):
+        w[ends[a] : ends[a + 1]] = dual[b - 1, ends[a] : ends[a + 1]]
+        w[ends[b] : ends[b + 1]] = dual[a, ends[b] : ends[b + 1]]
+    return W
+
+
 def pair_claims(
-    model: Any, X: Any, codes: Index, pairs: list[Pair], undecided: Claim | None, *, full: bool
+    model: Any, X: Any, pairs: list[Pair], undecided: Claim | None, *, full: bool
 ) -> list[tuple[str, list[Claim]]]:
     """The claims about each pair, under its name."""
     W, offsets = model._pair_weights(), model._intercept_
@@ -141,7 +174,7 @@ class _Part:
         return self._sums(self.pair.rows[rows], self.box.beta[self.place][:, None])[:, 0]
 
     def farkas_claims(self, weights: Array) -> list[Claim]:
-        """From weights of both classes: their hulls meet, so no hyperplane separates them."""
+        """From weights of both classes: their hulls meet to rounding, which bounds every margin."""
         weights, signs = np.maximum(np.nan_to_num(weights), 0.0), self.pair.signs
         for side in (signs > 0, signs < 0):
             weights[side] /= max(float(weights[side].sum()), 1e-300)
@@ -160,61 +193,19 @@ class _Part:
         floor = math.sqrt(64.0 * _EPS * max(size, 1e-300) * math.sqrt(len(kept) + 1.0))
         words = (
             f"convex combinations of the two classes, of {len(kept)} rows in all, are {apart:.1e} apart in "
-            f"feature space, which is 0 to the rounding {floor:.1e} of a squared distance: no hyperplane "
-            "separates the classes"
+            f"feature space, where distances are known to {floor:.1e}: no hyperplane has a margin wider than "
+            f"{0.5 * math.hypot(apart, floor):.1e}"
         )
         separable = (
-            "no hard margin exists (see 'not separable'); a finite C allows rows inside the margin"
+            "no hard margin that is wider than rounding exists (see 'not separable'); a finite C allows rows "
+            "inside the margin"
         )
         return [
             Claim.check("not separable", words, Kind.EXACT, apart, floor, "SVM-2"),
             Claim.check("hard margin", separable, Kind.BOUND, 1.0, 0.0, "SVM-2"),
-            undecided_gap("no hyperplane separates the classes, so the objective is infinite"),
+            undecided_gap("no hyperplane separates the classes beyond rounding"),
         ]
 
 
 def _host(values: Any) -> Any:
     return values.cpu().numpy() if hasattr(values, "cpu") else values
-
-
-# ------------------------------------------------------------------------ probabilities
-
-
-def warn_probability(model: Any) -> None:
-    """scikit-learn's warning: the parameter goes in 1.11."""
-    if model.probability != "deprecated":
-        warnings.warn(
-            "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. Use "
-            "`CalibratedClassifierCV(SVC(), ensemble=False)` instead of `SVC(probability=True)`",
-            FutureWarning,
-            stacklevel=4,
-        )
-
-
-def probabilities(
-    pairs: list[Pair], seeds: Any, values: Callable[[Pair, Index, Index], Array]
-) -> Array:
-    """(A, B) of each pair; ``values(pair, train, test)`` gives decision values of one fold."""
-    found = []
-    for pair, seed in zip(pairs, seeds):
-        n = len(pair.rows)
-        order = np.random.default_rng(int(seed)).permutation(n)
-        decisions = np.zeros(n)
-        for test in np.array_split(order, min(5, n)):
-            train = np.sort(np.setdiff1d(order, test))
-            sides = pair.signs[train]
-            if (sides > 0).any() and (sides < 0).any():
-                decisions[test] = values(pair, train, test)
-            else:
-                decisions[test] = np.sign(sides.sum())
-        found.append(platt(decisions, pair.signs > 0))
-    return np.array(found)
-
-
-def class_probabilities(decisions: Array, AB: Array, k: int) -> Array:
-    """Probabilities of shape (n, k) from the pairs' decisions."""
-    r = np.zeros((len(decisions), k, k))
-    for f, (A, B), (a, b) in zip(decisions.T, AB, combinations(range(k), 2)):
-        p = np.clip(sigmoid(f, A, B), 1e-7, 1.0 - 1e-7)
-        r[:, a, b], r[:, b, a] = p, 1.0 - p
-    return np.column_stack([r[:, 0, 1], r[:, 1, 0]]) if k == 2 else couple(r)

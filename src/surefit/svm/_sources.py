@@ -25,7 +25,7 @@ _SMALL = 2048  # rows up to which the matrix is computed whole, in double precis
 _NARROW = 256  # features up to which Gaussian values are cheaper to compute than to store
 
 
-def row_source(kernel: Kernel | None, X: Any, *, cache_mb: float, tol: float) -> RowSource:
+def row_source(kernel: Kernel | None, X: Any, *, cache_mb: float) -> RowSource:
     """The kernel matrix of the rows of X; X is that matrix where ``kernel`` is None."""
     if kernel is None:
         K = np.asarray(X, dtype=np.float64)

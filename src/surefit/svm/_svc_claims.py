@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Claim, Kind, Status
+from .._worst import badness
+from ..certificate import Claim, Kind
 
 __all__ = ["Box", "box_claims", "feasible", "null_value", "several", "undecided_gap"]
 
@@ -218,6 +219,12 @@ def _margin(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> li
     primal = 0.5 * quadratic / least**2
     gap = primal - dual
     floor = 64.0 * _EPS * (primal + abs(dual)) + 4.0 * primal * box.rounding()
+    if not gap <= tol * primal and floor > _USELESS * primal:
+        why = (
+            f"the margin is so thin that rounding moves 1/2 ||w||^2 = {primal:.6g} by {floor:.1e}: neither "
+            "that it is least nor a bound on wider margins is shown"
+        )
+        return [undecided_gap(why), Claim.undecided("margin", why, Kind.BOUND, "SVM-2")]
     words = f"1/2 ||w||^2 = {primal:.6g} is within {max(gap, 0.0):.2e} of the least that separates"
     width, widest = least / math.sqrt(quadratic), 1.0 / math.sqrt(2.0 * max(dual, 1e-300))
     short = max(0.0, 1.0 - width / widest)
@@ -245,13 +252,7 @@ def several(found: list[tuple[str, list[Claim]]], most: int = 10) -> list[Claim]
     worst = []
     for name in names:
         group = [(pair, c) for pair, claims in found for c in claims if c.name == name]
-        pair, claim = max(group, key=lambda item: _badness(item[1]))
+        pair, claim = max(group, key=lambda item: badness(item[1]))
         words = f"of {len(group)} pairs of classes the worst is {pair}: {claim.statement}"
         worst.append(replace(claim, statement=words))
     return worst
-
-
-def _badness(claim: Claim) -> tuple[int, float]:
-    rank = {Status.HOLDS: 0, Status.UNDECIDED: 1, Status.FAILS: 2}[claim.status]
-    ratio = claim.observed / claim.bound if claim.bound > 0 else claim.observed
-    return rank, ratio if math.isfinite(ratio) else 0.0

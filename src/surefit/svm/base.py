@@ -25,12 +25,19 @@ from ..base import Certified
 from ..certificate import Claim, Kind
 from ..inputs import is_native, validate_native, validate_native_X
 from ..kernels import Custom, Kernel, Precomputed, as_kernel, psd_claim
+from ..kernels.spelling import same_kernel
+from ..solvers.kernel_rows import RowSource
 from ._rows import double, kernel_sums, take
+from ._sources import row_source
 from ._svc_claims import undecided_gap
 
-__all__ = ["RULES", "KernelMachine", "kernel_sums"]
+__all__ = ["NOT_FINITE", "RULES", "KernelMachine"]
 
 Array = NDArray[np.float64]
+NOT_FINITE = (
+    "The dual coefficients or intercepts are not finite. The input data may contain large values and need "
+    "to be preprocessed."
+)
 RULES: dict[str, list[Any]] = {
     "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
     "degree": [Interval(Integral, 0, None, closed="left")],
@@ -151,10 +158,7 @@ class KernelMachine(Certified):
             )
         largest = X.data if sp.issparse(X) else X
         if largest.shape[0] and not float(abs(largest).max()) < 1e150:
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain large values "
-                "and need to be preprocessed."
-            )
+            raise ValueError(NOT_FINITE)
         if sample_weight is not None:
             if not (np.asarray(to_numpy(sample_weight)) > 0).any():
                 raise ValueError("Invalid input - all samples have zero or negative weights.")
@@ -202,6 +206,14 @@ class KernelMachine(Certified):
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         return X
 
+    def _source(self, X: Any, rows: Any) -> RowSource:
+        """The kernel matrix of some rows, as the solver takes it."""
+        part = X[np.ix_(rows, rows)] if self._given else take(X, rows)
+        source = row_source(self.kernel_, part, cache_mb=self.cache_size)
+        if not np.isfinite(source.diag).all():
+            raise ValueError(NOT_FINITE)
+        return source
+
     # ------------------------------------------------------------------ decision values
 
     def _sums(self, X: Any, weights: Array) -> Array:
@@ -243,10 +255,7 @@ class KernelMachine(Certified):
             self.dual_coef_ = sp.csr_matrix(dual)
         self.shape_fit_ = tuple(int(d) for d in X.shape)
         if not (np.isfinite(dual).all() and np.isfinite(self.intercept_).all()):
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain large values "
-                "and need to be preprocessed."
-            )
+            raise ValueError(NOT_FINITE)
 
     def _finish(self, X: Any, y: Any, sample_weight: Any, stop: str) -> Any:
         """Seal the fit; one that max_iter cut short warns, with its failed claims where these say so."""
@@ -268,7 +277,7 @@ class KernelMachine(Certified):
 
     # ------------------------------------------------------------------ claims
 
-    def _support_claim(self, X: Any) -> Claim:
+    def _support_claim(self, X: Any, *, full: bool) -> Claim:
         """The model is made of rows of these data, by the kernel its parameters mean."""
         support = np.asarray(self.support_)
         n = X.shape[0]
@@ -286,9 +295,20 @@ class KernelMachine(Certified):
             else:
                 wrong = int((~(rows == to_numpy(self.support_vectors_)).all(axis=1)).sum())
         words = f"{wrong} of the {len(support)} support vectors are not rows of these data"
-        if not _same_kernel(self._resolved(X), self.kernel_):
+        if self._custom and full and not wrong:  # predictions ask the function about the rows kept
+            wrong = self._rows_that_differ(X)
+            words = f"the user's kernel of the rows kept for predictions differs in {wrong} entries"
+        if not same_kernel(self._resolved(X), self.kernel_):
             wrong, words = wrong + 1, f"{words}; kernel_ is not what the parameters mean"
         return Claim.check("support rows", words, Kind.EXACT, float(wrong), 0.0, "SVM-3")
+
+    def _rows_that_differ(self, K: Any) -> int:
+        """In how many entries the kernel of the rows that predictions use differs from that of the data."""
+        kept = getattr(self, "_rows_of_fit", None)
+        if kept is None or _num_samples(kept) != K.shape[0]:
+            return int(K.size)
+        rounding = 64.0 * float(np.finfo(np.float64).eps) * float(np.abs(K).max(initial=0.0))
+        return int(np.count_nonzero(~(np.abs(self._gram(kept, kept) - K) <= rounding)))
 
     def _kernel_claims(self, X: Any, *, full: bool) -> tuple[list[Claim], Claim | None]:
         """What is known of the kernel: claims, and the undecided gap where that is not enough."""
@@ -314,23 +334,3 @@ class KernelMachine(Certified):
         tags.input_tags.pairwise = precomputed
         tags.input_tags.sparse = not precomputed
         return tags
-
-
-def _same_kernel(one: Kernel | None, other: Kernel | None) -> bool:
-    """Equal classes and parameters, numbers to rounding."""
-    if one is None or other is None:
-        return one is other
-    if type(one) is not type(other):
-        return False
-    mine, theirs = one.get_params(), other.get_params()
-    for name, value in mine.items():
-        got = theirs.get(name)
-        if isinstance(value, Kernel):
-            if not _same_kernel(value, got):
-                return False
-        elif isinstance(value, Real) and isinstance(got, Real):
-            if not np.isclose(float(value), float(got), rtol=1e-9, atol=0.0):
-                return False
-        elif value is not got and value != got:
-            return False
-    return True

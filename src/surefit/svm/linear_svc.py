@@ -27,7 +27,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
@@ -38,14 +37,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._namespace import array_namespace, is_torch, like, to_numpy
 from ..base import ANYWHERE, Certified
 from ..certificate import Claim
-from ..design import as_design
 from ..inputs import is_native
 from ..losses import Hinge, Loss, SquaredHinge
-from ._crammer_singer import crammer_singer_claims
-from ._hard_margin import hard_margin_claims
-from ._linear import check_size, intercept_of, scores, stored, threads_for
-from ._linear_claims import linear_claims
+from ._linear import REMEDY, check_size, scores, stored, threads_for
 from ._linear_fit import Solved, fit_binary, fit_classes
+from ._linear_svc_claims import linear_svc_claims
 
 __all__ = ["LinearSVC"]
 
@@ -322,65 +318,10 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
     def _remedy(self) -> str:
         if np.isinf(self.C):
             return "Give a finite C: a soft margin exists for every data set."
-        return (
-            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; "
-            "here max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
-        )
+        return REMEDY
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        design, labels = as_design(X), to_numpy(y)
-        weights = self._class_weights_of(labels, sample_weight)
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else to_numpy(self.coef_)
-        b = np.broadcast_to(np.asarray(to_numpy(self.intercept_), dtype=np.float64), len(coef))
-        beta, kept = np.asarray(getattr(self, "dual_coef_", np.zeros((0, 0)))), intercept_of(self)
-        if self.multi_class == "crammer_singer":
-            return self._class_claims(design, labels, weights, sample_weight, coef, b, beta)
-        loss = self._loss()
-        found: list[Claim] = []
-        for k, (name, signs, s) in enumerate(self._problems(labels, weights, sample_weight)):
-            common: dict[str, Any] = {
-                "intercept": kept.scaling if kept.scaling and kept.penalised else None,
-                "fit_intercept": bool(self.fit_intercept),
-                "beta": beta[k] if beta.ndim == 2 and k < len(beta) else None,
-                "tol": float(self.tol), "name": name,
-            }  # fmt: skip
-            if np.isinf(self.C):
-                farkas = np.asarray(getattr(self, "farkas_", np.zeros((0, 0))))
-                weights_k = farkas[k] if farkas.ndim == 2 and k < len(farkas) else None
-                found += hard_margin_claims(
-                    design, signs, s > 0, coef[k], float(b[k]), farkas=weights_k, **common
-                )
-            else:
-                found += linear_claims(
-                    design, signs, self.C * s, coef[k], float(b[k]), loss, l1=self.penalty == "l1",
-                    full=full, **common,
-                )  # fmt: skip
-        return found
-
-    def _class_claims(
-        self,
-        design: Any,
-        y: Any,
-        weights: Array,
-        sample_weight: Any,
-        coef: Array,
-        b: Any,
-        beta: Array,
-    ) -> list[Claim]:
-        codes, c = self._class_problem(y, weights, sample_weight)
-        if len(self.classes_) == 2:  # the two hyperplanes mirror each other
-            coef, b = np.vstack([-0.5 * coef, 0.5 * coef]), np.concatenate([-0.5 * b, 0.5 * b])
-        scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        return crammer_singer_claims(
-            design, codes, c, coef.T, b, scaling=scaling, beta=beta, tol=float(self.tol), name="",
-        )  # fmt: skip
-
-    def _class_weights_of(self, y: Any, sample_weight: Any) -> Array:
-        """Of the data at hand; where a class is missing there, each its own 1."""
-        try:
-            return self._class_weights(y, sample_weight)
-        except ValueError:
-            return np.ones(len(self.classes_))
+        return linear_svc_claims(self, X, y, sample_weight, full=full)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

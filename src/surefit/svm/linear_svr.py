@@ -32,8 +32,8 @@ from ..certificate import Claim
 from ..design import as_design
 from ..losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from ..solvers.box_dual import regression
-from ._linear import check_size, intercept_of, rows_of, scores, stored, threads_for
-from ._linear_claims import linear_claims
+from ._linear import REMEDY, check_size, intercept_of, rows_of, scores, stored, threads_for
+from ._linear_claims import linear_claims, penalised_scaling
 from ._linear_fit import fit_box
 
 __all__ = ["LinearSVR"]
@@ -197,17 +197,13 @@ class LinearSVR(RegressorMixin, Certified):
         return ANYWHERE
 
     def _remedy(self) -> str:
-        return (
-            "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; "
-            "here max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
-        )
+        return REMEDY
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        kept = intercept_of(self)
         b = float(np.ravel(to_numpy(self.intercept_))[0])
         return linear_claims(
             as_design(X), to_numpy(y), self._weights(len(y), sample_weight), to_numpy(self.coef_), b,
-            self._loss(), l1=False, intercept=kept.scaling if kept.scaling and kept.penalised else None,
+            self._loss(), l1=False, intercept=penalised_scaling(self),
             fit_intercept=bool(self.fit_intercept), beta=getattr(self, "dual_coef_", None),
             tol=float(self.tol), name="", full=full,
         )  # fmt: skip

@@ -17,36 +17,33 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state, compute_class_weight, deprecated
+from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._namespace import is_torch, like
 from .._threads import one_thread
-from ..certificate import Claim
+from ..certificate import Claim, Kind
 from ..iterate import Stop
 from ..solvers.smo import BoxTask
 from ._machine import Machine, solve_machine
 from ._pairs import (
     Pair,
-    class_probabilities,
+    Regimes,
+    multipliers_by_class,
+    multipliers_by_pair,
     pair_claims,
     pairs_of,
-    probabilities,
-    warn_probability,
 )
-from ._rows import kernel_sums, take
-from ._sources import row_source
+from ._probability import PairProbabilities, warn_probability
 from ._svc_claims import several
 from .base import RULES, KernelMachine
 
@@ -56,21 +53,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-class Regimes(NamedTuple):
-    """Rows by their multiplier (SVM-9): outside the margin, on it, inside or on the wrong side."""
-
-    outside: Index
-    on: Index
-    inside: Index
-
-
-def _has_probability(model: Any) -> bool:
-    if model.probability == "deprecated" or not model.probability:
-        raise AttributeError("predict_proba is not available when probability=False")
-    return True
-
-
-class SVC(ClassifierMixin, KernelMachine):
+class SVC(PairProbabilities, ClassifierMixin, KernelMachine):
     """Kernel support vector classifier, a drop-in for :class:`sklearn.svm.SVC`.
 
     Parameters
@@ -201,9 +184,20 @@ class SVC(ClassifierMixin, KernelMachine):
 
     # ------------------------------------------------------------------ the fit
 
-    def _bounds(self, codes: Index, sample_weight: Array | None) -> Array:
-        """C_i of each row."""
-        weight = self.class_weight_[np.minimum(codes, len(self.class_weight_) - 1)]
+    def _class_weights(self, y: Any) -> Array:
+        """What class_weight means on these labels; each its own 1 where a class is missing among them."""
+        try:
+            found = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        except ValueError:
+            found = np.ones(len(self.classes_))
+        return np.asarray(found, dtype=np.float64)
+
+    def _bounds(
+        self, codes: Index, sample_weight: Array | None, class_weight: Array | None = None
+    ) -> Array:
+        """C_i of each row; by ``class_weight_`` unless another is given."""
+        known = self.class_weight_ if class_weight is None else class_weight
+        weight = known[np.minimum(codes, len(known) - 1)]
         weight = weight if sample_weight is None else weight * sample_weight
         with np.errstate(invalid="ignore"):
             bounds = np.where(weight > 0, float(self.C) * weight, 0.0)
@@ -230,13 +224,7 @@ class SVC(ClassifierMixin, KernelMachine):
             offset = 1.0 if (signs > 0).any() else -1.0
             zero = np.zeros(len(rows))
             return Machine(zero, zero, offset, 0, Stop.FINISHED, None)
-        part = X[np.ix_(rows, rows)] if self._given else take(X, rows)
-        source = row_source(self.kernel_, part, cache_mb=self.cache_size, tol=self.tol)
-        if not np.isfinite(source.diag).all():
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain large values "
-                "and need to be preprocessed."
-            )
+        source = self._source(X, rows)
         zero = np.zeros(len(rows))
         task = BoxTask(
             signs, np.where(signs > 0, zero, -bounds), np.where(signs > 0, bounds, zero),
@@ -250,11 +238,7 @@ class SVC(ClassifierMixin, KernelMachine):
     def _layout(self, X: Any, codes: Index, pairs: list[Pair], found: list[Machine]) -> None:
         """LIBSVM's layout: support vectors class by class, a row of multipliers for each other class."""
         n, k = X.shape[0], len(self.classes_)
-        dual = np.zeros((k - 1, n))
-        for pair, machine in zip(pairs, found):
-            first = machine.beta[: pair.split]
-            dual[pair.second - 1, pair.rows[: pair.split]] = first
-            dual[pair.first, pair.rows[pair.split :]] = machine.beta[pair.split :]
+        dual = multipliers_by_class(pairs, [machine.beta for machine in found], k, n)
         used = np.flatnonzero(dual.any(axis=0))
         support = used[np.argsort(codes[used], kind="stable")]
         self.n_support_ = np.bincount(codes[support], minlength=k).astype(np.int32)
@@ -271,24 +255,6 @@ class SVC(ClassifierMixin, KernelMachine):
                 if machine.farkas is not None:
                     weights[pair.rows] = machine.farkas
             self.farkas_ = farkas[0] if k == 2 else farkas
-
-    def _cross_validated(self, X: Any, pairs: list[Pair], seeds: Any) -> Array:
-        """(A, B) of each pair, from decision values of 5-fold cross-validation."""
-
-        def values(pair: Pair, train: Index, test: Index) -> Array:
-            rows = pair.rows[train]
-            machine = self._machine(X, rows, pair.signs[train], pair.bounds[train])
-            used = np.flatnonzero(machine.beta)
-            if not len(used):
-                return np.full(len(test), np.sign(machine.offset))
-
-            left = take(X, pair.rows[test])
-            right = left if self._given else take(X, rows[used])
-            weights = machine.beta[used][:, None]
-            sums = kernel_sums(self.kernel_, left, right, weights, columns=rows[used])
-            return sums[:, 0] + machine.offset
-
-        return probabilities(pairs, seeds, values)
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         return self._checked(X, y, sample_weight, reset=reset)
@@ -319,13 +285,8 @@ class SVC(ClassifierMixin, KernelMachine):
 
     def _pair_weights(self) -> Array:
         """The multipliers of each pair as a column over the support vectors, positive for its first class."""
-        dual, ends = self._sign * self._coefficients(), np.cumsum([0, *self.n_support_])
-        pairs = list(combinations(range(len(self.classes_)), 2))
-        W = np.zeros((dual.shape[1], len(pairs)))
-        for w, (a, b) in zip(W.T, pairs):
-            w[ends[a] : ends[a + 1]] = dual[b - 1, ends[a] : ends[a + 1]]
-            w[ends[b] : ends[b + 1]] = dual[a, ends[b] : ends[b + 1]]
-        return W
+        dual, k = self._sign * self._coefficients(), len(self.classes_)
+        return multipliers_by_pair(dual, self.n_support_, k)
 
     def _pair_decisions(self, X: Any) -> Array:
         """The decision of each pair, positive for its first class."""
@@ -370,39 +331,6 @@ class SVC(ClassifierMixin, KernelMachine):
         labels = self.classes_[winner]
         return like(labels, X) if is_torch(X) and labels.dtype.kind in "iufb" else labels
 
-    @available_if(_has_probability)
-    def predict_proba(self, X: Any) -> Array:
-        """Platt's probabilities of the classes, coupled over pairs."""
-        check_is_fitted(self)
-        if not len(self._platt_):
-            raise NotFittedError(
-                "predict_proba is not available when fitted with probability=False"
-            )
-        return class_probabilities(self._pair_decisions(X), self._platt_, len(self.classes_))
-
-    @available_if(_has_probability)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of :meth:`predict_proba`."""
-        return np.log(self.predict_proba(X))
-
-    @deprecated(  # type: ignore[prop-decorator]
-        "Attribute `probA_` was deprecated in version 1.9 and will be removed in 1.11 as the "
-        "`probability=True` option for SVC and NuSVC was deprecated and will be removed in 1.11."
-    )
-    @property
-    def probA_(self) -> Array:
-        """Platt's A for each pair, when fitted with ``probability=True``."""
-        return self._platt_[:, 0]
-
-    @deprecated(  # type: ignore[prop-decorator]
-        "Attribute `probB_` was deprecated in version 1.9 and will be removed in 1.11 as the "
-        "`probability=True` option for SVC and NuSVC was deprecated and will be removed in 1.11."
-    )
-    @property
-    def probB_(self) -> Array:
-        """Platt's B for each pair, when fitted with ``probability=True``."""
-        return self._platt_[:, 1]
-
     def _primal(self) -> Any:
         if len(self.classes_) == 2:
             return safe_sparse_dot(self.dual_coef_, self.support_vectors_)
@@ -432,29 +360,31 @@ class SVC(ClassifierMixin, KernelMachine):
         for pair, w in zip(pairs, W.T):
             alpha = np.zeros(len(codes))
             alpha[self.support_] = np.abs(w)
-            a, bounds = alpha[pair.rows], pair.bounds
-            inside = (a >= bounds) & (a > 0)
             names = (self.classes_[pair.first], self.classes_[pair.second])
-            found[names] = Regimes(
-                np.sort(pair.rows[a == 0]), np.sort(pair.rows[(a > 0) & ~inside]),
-                np.sort(pair.rows[inside]),
-            )  # fmt: skip
+            found[names] = Regimes.of(pair, alpha)
         return next(iter(found.values())) if len(found) == 1 else found
 
     # ------------------------------------------------------------------ claims
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        support = self._support_claim(X)
+        support = self._support_claim(X, full=full)
         codes = np.searchsorted(self.classes_, y)
         codes[codes == len(self.classes_)] = 0
         codes = np.where(self.classes_[codes] == y, codes, len(self.classes_))
-        layout = np.repeat(np.arange(len(self.n_support_)), self.n_support_)
-        if support.status.value == "fails" or len(layout) != len(self.support_):
+        if support.status.value == "fails":
             return [support]
+        k, shape = len(self.classes_), self._coefficients().shape
+        wrong = np.shape(self.intercept_) != (k * (k - 1) // 2,) or shape != (
+            k - 1,
+            len(self.support_),
+        )
+        if wrong or len(self.n_support_) != k or np.sum(self.n_support_) != len(self.support_):
+            words = "n_support_, dual_coef_ or intercept_ is not as long as support_ and classes_ ask for"
+            return [support, Claim.check("layout", words, Kind.EXACT, 1.0, 0.0, "SVM-3")]
         known, undecided = self._kernel_claims(X, full=full)
-        bounds = self._bounds(codes, sample_weight)
-        pairs = pairs_of(codes, len(self.classes_), bounds)
-        return [support, *known, *several(pair_claims(self, X, codes, pairs, undecided, full=full))]
+        bounds = self._bounds(codes, sample_weight, self._class_weights(y))
+        pairs = pairs_of(codes, k, bounds)
+        return [support, *known, *several(pair_claims(self, X, pairs, undecided, full=full))]
 
     def _remedy(self) -> str:
         if np.isinf(self.C) and hasattr(self, "farkas_"):

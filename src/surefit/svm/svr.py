@@ -29,7 +29,6 @@ from ..iterate import Stop
 from ..solvers.smo import BoxTask
 from ._machine import solve_machine
 from ._rows import kernel_sums, take
-from ._sources import row_source
 from ._svc_claims import Box, box_claims
 from .base import RULES, KernelMachine
 
@@ -125,13 +124,7 @@ class SVR(RegressorMixin, KernelMachine):
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         self.kernel_ = self._resolved(X)
         rows, bounds = self._rows(y, sample_weight)
-        part = X[np.ix_(rows, rows)] if self._given else take(X, rows)
-        source = row_source(self.kernel_, part, cache_mb=self.cache_size, tol=self.tol)
-        if not np.isfinite(source.diag).all():
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain large values "
-                "and need to be preprocessed."
-            )
+        source = self._source(X, rows)
         t, lo, hi, row = self._tube(y[rows], bounds)
         found = solve_machine(
             source, BoxTask(t, lo, hi, row), tol=self.tol, max_iter=self.max_iter,
@@ -202,7 +195,7 @@ class SVR(RegressorMixin, KernelMachine):
         return y
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        support = self._support_claim(X)
+        support = self._support_claim(X, full=full)
         if support.status.value == "fails":
             return [support]
         rows, bounds = self._rows(y, sample_weight)

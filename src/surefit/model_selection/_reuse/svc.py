@@ -25,8 +25,8 @@ from ...solvers.kernel_rows import WholeMatrix
 from ...solvers.smo import BoxTask
 from ...svm._machine import Machine, solve_machine
 from ...svm._pairs import Pair, pairs_of
+from ...svm._rows import kernel_sums
 from ...svm._sources import row_source
-from ...svm.base import kernel_sums
 from .family import Family
 from .kernel_blocks import FoldKernel, FoldKernels
 from .models import FoldModels
@@ -106,7 +106,7 @@ def _source(model: Any, rows: Any, blocks: FoldKernel, pair: Pair) -> Any:
         source: Any = WholeMatrix(K if np.array_equal(K, K.T) else 0.5 * (K + K.T))
     else:
         part = take(rows, pair.rows)
-        source = row_source(model.kernel_, part, cache_mb=model.cache_size, tol=model.tol)
+        source = row_source(model.kernel_, part, cache_mb=model.cache_size)
     if not np.isfinite(source.diag).all():
         raise ValueError("kernel values overflow")
     return source

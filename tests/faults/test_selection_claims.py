@@ -1,0 +1,146 @@
+"""Selections whose test rows do not allow the sentence: nothing is claimed, neither at fit nor by verify."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import neighbors
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+import surefit
+from surefit.certificate import Status
+from surefit.model_selection import GridSearchCV, HoldOut, cross_validate, learning_curve
+from surefit.neighbors import KNeighborsClassifier
+
+N = 600
+RNG = np.random.default_rng(0)
+X, COINS = RNG.normal(size=(N, 2)), RNG.integers(0, 2, N)
+TREE = DecisionTreeClassifier(random_state=0)
+GRID = {"max_depth": [1, 3]}
+HALVES = [(np.arange(300), np.arange(300, 600))]
+
+
+class Boaster(DecisionTreeClassifier):
+    """Scores itself."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        return 1.0
+
+
+class Mute(DecisionTreeClassifier):
+    """Cannot be scored."""
+
+    def predict(self, X: Any, check_input: bool = True) -> Any:
+        raise RuntimeError("no")
+
+
+class OwnGroups:
+    """A splitter that is not one of scikit-learn's, and takes groups."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        return GroupKFold(4).split(X, y, groups)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return 4
+
+
+def says_nothing(certificate: Any, why: str) -> None:
+    claims = [c for c in certificate.claims if c.name.startswith("generalisation")]
+    assert [c.status for c in claims] == [Status.UNDECIDED]
+    assert why in claims[0].statement
+    assert "selection excess" not in certificate
+
+
+def test_the_sentence_is_there_where_nothing_is_wrong() -> None:
+    model = GridSearchCV(TREE, GRID, cv=KFold(4)).fit(X, COINS)
+    assert model.certificate_["generalisation"].status is Status.HOLDS
+
+
+@pytest.mark.parametrize("model", [KNeighborsClassifier(), neighbors.KNeighborsClassifier()])
+def test_the_score_of_neighbours_is_an_accuracy(model: Any) -> None:
+    result = cross_validate(model, X, COINS, cv=KFold(4))
+    assert result.certificate_["generalisation"].status is Status.HOLDS
+
+
+def test_a_test_set_with_the_same_row_many_times() -> None:
+    folds = [(np.arange(300), np.repeat(np.arange(300, 310), 300))]
+    says_nothing(cross_validate(TREE, X, COINS, cv=folds).certificate_, "the same row twice")
+    model = GridSearchCV(TREE, GRID, cv=folds).fit(X, COINS)
+    says_nothing(model.certificate_, "the same row twice")
+    says_nothing(surefit.verify(model, X, COINS), "the same row twice")
+
+
+def test_a_part_that_was_fitted_on_all_rows() -> None:
+    known = FrozenEstimator(DecisionTreeClassifier().fit(X, COINS))
+    result = cross_validate(known, X, COINS, cv=KFold(4), scoring="accuracy")
+    assert result["test_score"].tolist() == [1.0] * 4
+    says_nothing(result.certificate_, "fitted beforehand")
+    curve = learning_curve(known, X, COINS, cv=KFold(4), scoring="accuracy", train_sizes=[1.0])
+    says_nothing(curve.certificate_, "fitted beforehand")
+    model = HoldOut(make_pipeline(known), scoring="accuracy", random_state=0).fit(X, COINS)
+    says_nothing(model.certificate_, "fitted beforehand")
+    says_nothing(surefit.verify(model, X, COINS), "fitted beforehand")
+
+
+def test_a_candidate_that_was_fitted_on_all_rows() -> None:
+    known = FrozenEstimator(DecisionTreeClassifier().fit(X, COINS))
+    steps, grid = Pipeline([("tree", TREE)]), {"tree": [TREE, known]}
+    model = GridSearchCV(steps, grid, cv=KFold(4), scoring="accuracy").fit(X, COINS)
+    says_nothing(model.certificate_, "tree=FrozenEstimator(...) was fitted beforehand")
+
+
+def test_groups_whatever_the_splitter() -> None:
+    groups = np.repeat(np.arange(20), N // 20)
+    result = cross_validate(TREE, X, COINS, groups=groups, cv=OwnGroups())
+    says_nothing(result.certificate_, "groups")
+    curve = learning_curve(TREE, X, COINS, groups=groups, cv=OwnGroups(), train_sizes=[1.0])
+    says_nothing(curve.certificate_, "groups")
+    for cv in (OwnGroups(), GroupKFold(4)):
+        model = GridSearchCV(TREE, GRID, cv=cv).fit(X, COINS, groups=groups)
+        says_nothing(model.certificate_, "groups")
+        model.cv = KFold(4)  # too late
+        says_nothing(surefit.verify(model, X, COINS), "groups")
+
+
+def test_an_error_score_is_not_a_score() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = cross_validate(Mute(), X, COINS, cv=KFold(4), scoring="accuracy", error_score=1.0)
+    says_nothing(result.certificate_, "could not be fitted or scored")
+
+
+def test_a_candidate_with_a_score_of_its_own() -> None:
+    steps, grid = Pipeline([("tree", TREE)]), {"tree": [TREE, Boaster()]}
+    model = GridSearchCV(steps, grid, cv=KFold(4)).fit(X, COINS)
+    says_nothing(model.certificate_, "could not be fitted or scored")
+    kept = HoldOut(steps, grid, random_state=0).fit(X, COINS)
+    says_nothing(kept.certificate_, "could not be fitted or scored")
+
+
+def test_a_range_that_no_error_keeps() -> None:
+    rare = np.zeros(N, dtype=int)
+    rare[0] = 1  # not among the test rows, where no error is made
+    result = cross_validate(TREE, X, rare, cv=HALVES, loss_range=(0.0, 0.01))
+    says_nothing(result.certificate_, "is 0 or 1")
+
+
+def test_an_accuracy_with_weights_of_its_own() -> None:
+    weighted = make_scorer(accuracy_score, sample_weight=np.linspace(0.0, 1.0, 300))
+    result = cross_validate(TREE, X, COINS, cv=HALVES, scoring=weighted)
+    says_nothing(result.certificate_, "not the mean of 0-1 losses")
+
+
+@pytest.mark.parametrize("candidates", [1, 2])
+def test_leave_one_out_after_a_choice_of_k(candidates: int) -> None:
+    grid = {"n_neighbors": [1, 2][:candidates]}
+    labels = (X[:, 0] > 0).astype(int)
+    model = GridSearchCV(KNeighborsClassifier(), grid, cv=KFold(4)).fit(X, labels)
+    claim = surefit.verify(model, X, labels)["best_estimator_: leave-one-out error"]
+    assert claim.status is (Status.HOLDS if candidates == 1 else Status.UNDECIDED)
