@@ -459,3 +459,16 @@ def test_crammer_singer_with_rows_of_zeros():
     X[:5] = 0.0
     model = LinearSVC(multi_class="crammer_singer", fit_intercept=False, tol=1e-8).fit(X, y)
     assert model.certificate_["duality gap"].status is Status.HOLDS
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-2, 1e2, 1e6])
+@pytest.mark.parametrize("penalize_intercept", [False, True])
+def test_a_hard_margin_in_any_unit(unit, penalize_intercept):
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        y = np.arange(8) % 2
+        X = unit * (rng.normal(size=(8, 2)) + 8.0 * y[:, None])
+        model = LinearSVC(
+            C=np.inf, penalize_intercept=penalize_intercept, intercept_scaling=unit, tol=1e-6
+        ).fit(X, y)
+        assert model.certificate_.ok

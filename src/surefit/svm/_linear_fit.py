@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,20 +98,29 @@ def _fit_hard(
     if rows.shape[1] > _FEW:
         return _fit_hard_wide(model, rows, y, kept, intercept, rng, name)
     plain = rows if sp.issparse(rows) or isinstance(rows, np.ndarray) else as_design(rows).home()
-    found = separate(plain, y, fit_intercept=bool(model.fit_intercept))
+    size = 2.0 ** round(0.5 * math.log2(float(np.mean(as_design(plain).row_squares())) or 1.0))
+    found = separate(plain / size, y, fit_intercept=bool(model.fit_intercept))
     if found.margin <= 0.0:
         problem = classification(y, np.ones(len(y)), squared=False, intercept=intercept)
         soft = fit_box(model, rows, problem, kept, rng, name)
         return soft._replace(farkas=_spread(found.farkas, kept))
+    length = float(np.linalg.norm(found.w))
+    if intercept.scaling and intercept.penalised:
+        length = math.hypot(length, found.b * size / intercept.scaling)
+    margin = size * float((y * (plain / size @ found.w + found.b)).min()) / length
+    unit = 1.0
+    if plain is rows:  # in a unit in which the margin, and so w, is about 1
+        unit = 2.0 ** round(math.log2(margin))
+        rows, intercept = rows / unit, intercept._replace(scaling=intercept.scaling / unit)
     problem = classification(y, np.full(len(y), np.inf), squared=False, intercept=intercept)
     fit = linear_svm(
-        rows, problem, tol=float(model.tol), null=0.5 / found.margin**2,
+        rows, problem, tol=float(model.tol), null=0.5 * (unit / margin) ** 2,
         max_iter=int(model.max_iter), seed=seed_of(rng), verbose=int(model.verbose), name=name,
     )  # fmt: skip
     point: Point = fit.x
     return Solved(
-        point.w[None], np.array([point.b]), _spread(point.beta, kept), fit.n_iter, fit.stop.value,
-        np.zeros((1, len(kept))),
+        point.w[None] / unit, np.array([point.b]), _spread(point.beta / unit**2, kept), fit.n_iter,
+        fit.stop.value, np.zeros((1, len(kept))),
     )  # fmt: skip
 
 
