@@ -21,7 +21,16 @@ classes and the intercept penalised, as scikit-learn and LIBLINEAR have it. Both
 coordinates; they are restarted over tolerances and over numbers of sweeps. D\\* comes from the multipliers
 that ours gives, clipped into their box and valued by the evaluator.
 """
-WHY: dict[str, str] = {}
+WHY = dict.fromkeys(
+    ("scikit-learn", "LIBLINEAR"),
+    """
+        coordinate descent is at its best here: unit rows that hardly overlap need 30 to 55 sweeps for the gap, with
+        shrinking, and a sweep over the 1.45 million entries takes both sides the same 3.5 to 4 ms, bound by loads
+        from memory. 5× would leave eight sweeps. Ours sweeps too, looks at all rows now and then, ends with
+        Newton steps on the face (gaps of 1e-8 where 1e-6 was asked for), and certifies. Two threads that share w
+        would halve the time of a sweep, and give another model in each run.
+    """,
+)
 CAP = 30.0
 
 
