@@ -32,10 +32,11 @@ says whether both picked the same candidate.
 """
 WHY = {
     "Gaussian SVM, 20 C, 3 000 x 10": """
-        what is shared is the kernel matrix, a small part of a fit of 2 400 rows; the machines themselves differ from C
-        to C in hundreds of multipliers, and each takes some eight linear systems in its free ones. A fit takes ours
-        29 ms and scikit-learn 119 ms of one core, and scikit-learn's two processes use both cores where ours uses
-        one. 10× would take a path that follows the multipliers from one change of the active set to the next.
+        what is shared is the kernel matrix, a small part of a fit of 2 400 rows; the machines
+        themselves differ from C to C in hundreds of multipliers, and each takes some eight linear
+        systems in its free ones. A fit takes ours 29 ms and scikit-learn 119 ms of one core, and
+        scikit-learn's two processes use both cores where ours uses one. 10× would take a path that
+        follows the multipliers from one change of the active set to the next.
     """,
 }
 CAP, REPEATS = 240.0, 3

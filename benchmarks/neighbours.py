@@ -81,7 +81,7 @@ def _cases(quick: bool) -> list[tuple[str, Any, Any, float | None]]:
     cases: list[tuple[str, Any, Any, float | None]] = []
     for n, p, queries, goal in sizes:
         X, Q = rng.standard_normal((n, p)), rng.standard_normal((queries, p))
-        work = f"{size(n, p)}, {size(queries)} queries"
+        work = f"neighbours, {size(n, p)}, {size(queries)} queries"
         cases.append((work, X, Q, goal))
     if not quick and (digits := public("mnist")) is not None:
         X, Q = digits[0], digits[1][:2_000]
