@@ -23,7 +23,7 @@ TEXT = """
 `KernelRidge` with a Gaussian kernel on a smooth function with noise. The gap of a point is half the squared
 residual of (K + alpha I) a = y, over P(0). scikit-learn factors the matrix in float64. 200 000 rows would
 need 320 GB for the matrix: `solver="nystrom"` fits as many centres as `n_components` says, in a new process
-that reports its memory.
+that reports its memory. The race has three pairs.
 """
 WHY: dict[str, str] = {}
 ALPHA = 0.1

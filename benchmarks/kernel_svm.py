@@ -20,14 +20,14 @@ TEXT = """
 a9a. The evaluator makes the rows of the kernel matrix again, in float64, and values the dual coefficients
 and the intercept of each contender. scikit-learn's fit runs in a process of its own that is ended after
 {cap:.0f} s, with a cache of 2 GB; where its time is over, the ratio is a lower bound. Beyond 30 000 rows it
-gets one tolerance (1e-4, about what the gap takes) and one run.
+gets one tolerance (1e-4, about what the gap takes) and one run; elsewhere there are three pairs.
 """
 WHY = {
     "RBF SVM, made 20 000 x 20, C 1; scikit-learn": """
         15× is 0.31 s. Of the 0.42 s about seven tenths are kernel values (products and exponentials
         on both cores, in single precision) and a tenth the steps of pairs within the working sets.
-        LIBSVM's cache of 2 GB holds most of the rows that it asks for at this size; where it does
-        not, at 50 000 rows and on a9a, the ratio is 24 and 39.
+        LIBSVM's cache of 2 GB holds the whole matrix at this size; where it does not, at 50 000 rows
+        and on a9a, the ratio is 24 and 39.
     """,
 }
 CAP, LONGEST = 200.0, 30.0  # seconds after which a run is ended, or is not repeated

@@ -45,8 +45,8 @@ INTRO = """\
   included.
 * **ratio** is peer / ours, above 1 where we are faster: the median over pairs of runs that alternate (ABAB)
   in one process with equal threads, in brackets its 95 % bootstrap interval; **worst** is the worst single
-  pair. At least five pairs, eleven where a run takes under a second, three where it takes over a minute. ">
-  x" is a lower bound: the peer was stopped.
+  pair. At least five pairs, eleven where a run takes under a second, three where it takes over a minute, or
+  as the section says. "> x" is a lower bound: the peer was stopped.
 * Every contender runs once before anything is timed; what that first call took is given under the table.
 * Seconds belong to the machine. Ratios travel better, and still depend on the cores: these are for few cores.
 
