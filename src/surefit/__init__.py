@@ -32,6 +32,7 @@ _WHERE = {
 _MODULES = (
     "bayes",
     "densities",
+    "distributed",
     "duality",
     "fingerprint",
     "geometry",

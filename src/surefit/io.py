@@ -19,13 +19,10 @@ whoever alters a model can recompute it. What they cannot do is make :func:`sure
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import platform
-import secrets
-import shutil
 from collections.abc import Iterable
 from io import BufferedReader
 from typing import Any, NoReturn
@@ -37,6 +34,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from . import __version__
+from ._files import write_atomically
 from ._tree import CODES, DTYPES, ModelFileError, Reader, Writer, count, fields, need
 
 __all__ = ["ModelFileError", "load", "save"]
@@ -86,7 +84,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         raise FileNotFoundError(f"path: the directory of {target!r} is not there; create it first.")
     writer = Writer()
     tree = writer.estimator(model, type(model).__name__, 0)
-    _write_atomically(target, _assemble(tree, writer.tensors))
+    write_atomically(target, _assemble(tree, writer.tensors))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -155,31 +153,6 @@ def _assemble(tree: Any, tensors: dict[str, NDArray[Any]]) -> list[Any]:
     buffers = [_bytes_of(array) for array in tensors.values()]
     text = text.replace(_BLANK.encode(), _digest(text, buffers).encode(), 1)
     return [len(text).to_bytes(8, "little"), text, *buffers]
-
-
-def _write_atomically(target: str, buffers: list[Any]) -> None:
-    """Write beside the target, sync, rename: readers see the old file or the new one."""
-    folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".surefit-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            for buffer in buffers:
-                file.write(buffer)
-            file.flush()
-            os.fsync(file.fileno())
-        if os.path.exists(target):
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    with contextlib.suppress(OSError):  # make the rename last; not every system can
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 # ------------------------------------------------------------------------ reading the file

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import array_namespace, like, scale_rows, to_numpy
+from ..distributed import ALONE, Alone, Checkpoint, Ranks
 
 __all__ = ["Array", "Design"]
 
@@ -33,11 +34,26 @@ class Design(ABC):
         In which the entries are stored, and in which fitted coefficients are given.
     centres_first : bool
         Whether rows are centred before they are multiplied, so that large column means cost no digits.
+    group : Alone or Ranks
+        The processes that hold the rows. Rows spread over ranks count in ``shape`` together; the blocks, and
+        vectors over samples, are of the rows held here.
+    first_row : int
+        How many rows the ranks before this one hold.
+    checkpoint : Checkpoint or None
+        Where an iterative fit keeps its state, to go on after a crash.
     """
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     centres_first: bool = True
+    group: Alone | Ranks = ALONE
+    first_row: int = 0
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def rows_here(self) -> int:
+        """How many rows this process holds: all of them, unless they are spread over ranks."""
+        return self.shape[0]
 
     @abstractmethod
     def blocks(self) -> Iterator[tuple[slice, Any]]:
