@@ -303,7 +303,7 @@ class Checkpoint:
         """Keep a state; only the first rank writes, and the others do not wait for it."""
         if self.group.rank == 0:
             buffer = io.BytesIO()
-            np.savez(buffer, allow_pickle=False, **state)  # type: ignore[arg-type]
+            np.savez(buffer, allow_pickle=False, **state)
             write_atomically(self._path(key), [buffer.getbuffer()])
 
     def load(self, key: str) -> dict[str, NDArray[Any]] | None:
