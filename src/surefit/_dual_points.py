@@ -23,9 +23,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ._namespace import array_namespace, clip, scale_rows, to_numpy, where
+from ._namespace import clip, samples_like, scale_rows, to_numpy, where
 from ._threads import by_rows, sum_rows
-from .design import Design, RowBlocks
+from .design import Design, RankRows, RowBlocks
 from .losses import Absolute, Loss, Quantile, Softmax
 from .offsets import best_offset
 
@@ -42,8 +42,8 @@ def candidates(
     if witness is not None:
         with contextlib.suppress(TypeError, ValueError):  # not numbers: no witness
             given = np.asarray(to_numpy(witness), dtype=np.float64)
-            if given.shape == tuple(z.shape) and bool((np.abs(given) < 1e100).all()):
-                yield array_namespace(z).asarray(given, device=z.device)
+            if given.shape == tuple(z.shape) and bool((abs(samples_like(given, z)) < 1e100).all()):
+                yield samples_like(given, z)
     offset = best_offset(loss, z, y, s) if free else 0.0
     yield by_rows(lambda z, y: loss.grad(z + offset, y), z, y)
 
@@ -175,7 +175,9 @@ def adjoint(
     theta: Array, design: Design, mean: Array, s: Array, free: bool, intercept_scaling: float | None
 ) -> Array:
     """v = -X'(s theta)."""
-    if isinstance(design, RowBlocks):  # vectors over samples are what takes memory there
+    if isinstance(
+        design, (RankRows, RowBlocks)
+    ):  # vectors over samples are what takes memory there
         v = -design.respond(None, lambda rows, _: scale_rows(s[rows], theta[rows]))
     else:
         v = -design.tdot(by_rows(scale_rows, s, theta))
@@ -206,7 +208,7 @@ def _span_correction(
     sh, d = s * h, np.zeros(design.shape[1])
     center = design.mean(sh) if free and sh.sum() > 0 else np.zeros_like(d)
     gram = design.gram(sh, center if free else None)[np.ix_(columns, columns)]
-    noise = _EPS * (8.0 + math.sqrt(len(s))) * np.abs(center) * math.sqrt(float(sh.sum()))
+    noise = _EPS * (8.0 + math.sqrt(design.shape[0])) * np.abs(center) * math.sqrt(float(sh.sum()))
     d[columns] = _equilibrated(gram, rhs[columns], noise[columns])
     return h * (design.dot(d) - float(center @ d))
 

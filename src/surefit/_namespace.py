@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["array_namespace", "clip", "is_torch", "like", "scale_rows", "to_numpy", "where"]
+from ._ranks import RankVector
+from .distributed import is_torch
 
-
-def is_torch(x: Any) -> bool:
-    """Whether x is a torch tensor; does not import torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
+__all__ = [
+    "array_namespace",
+    "clip",
+    "is_torch",
+    "like",
+    "samples_like",
+    "scale_rows",
+    "to_numpy",
+    "where",
+]
 
 
 def array_namespace(x: Any) -> Any:
@@ -74,8 +79,10 @@ def scale_rows(s: Any, x: Any) -> Any:
 
 
 def to_numpy(x: Any) -> NDArray[Any]:
-    """x as a numpy array, from whatever device."""
-    return x.detach().cpu().numpy() if is_torch(x) else np.asarray(x)
+    """x as a numpy array, from whatever device, and from all ranks that it is spread over."""
+    if is_torch(x):
+        return x.detach().cpu().numpy()
+    return x.everywhere() if isinstance(x, RankVector) else np.asarray(x)
 
 
 def like(values: Any, model: Any) -> Any:
@@ -85,3 +92,8 @@ def like(values: Any, model: Any) -> Any:
     import torch
 
     return torch.as_tensor(values, device=model.device)
+
+
+def samples_like(values: Any, model: Any) -> Any:
+    """``values``, one for each sample that ``model`` has here, as a vector of its kind."""
+    return model.like(values) if isinstance(model, RankVector) else like(values, model)

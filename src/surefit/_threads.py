@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ._namespace import is_torch
+from ._ranks import RankVector
 
 __all__ = ["by_rows", "max_rows", "one_thread", "over_rows", "rows_only", "sum_rows"]
 
@@ -132,6 +133,8 @@ def over_rows(n: int, work: Callable[[int, int], T], least: int = 4096) -> list[
 def by_rows(formula: Callable[..., Any], *vectors: Any) -> Any:
     """``formula(*vectors)`` for a formula that gives one number, or one row, for each sample."""
     first = vectors[0]
+    if isinstance(first, RankVector):
+        return first.like(by_rows(formula, *(v.here for v in vectors)))
     n, size = len(first), _chunk(first)
     if is_torch(first) or n <= size:
         return formula(*vectors)
@@ -150,12 +153,16 @@ def by_rows(formula: Callable[..., Any], *vectors: Any) -> Any:
 
 def sum_rows(formula: Callable[..., Any], *vectors: Any) -> Any:
     """``formula(*vectors)`` for a formula that sums over the samples: a number or an array."""
+    if isinstance(first := vectors[0], RankVector):
+        return first.spread.group.sum(sum_rows(formula, *(v.here for v in vectors)))
     found = _pieces(formula, vectors)
     return found[0] if len(found) == 1 else np.sum(found, axis=0)
 
 
 def max_rows(formula: Callable[..., float], *vectors: Any) -> float:
     """The same for a formula that gives the largest of something over the samples."""
+    if isinstance(first := vectors[0], RankVector):
+        return float(first.spread.group.max(max_rows(formula, *(v.here for v in vectors))))
     return max(_pieces(formula, vectors))
 
 

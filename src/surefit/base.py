@@ -21,12 +21,13 @@ from .certificate import Certificate, CertificateWarning, Claim, Kind
 from .fingerprint import fingerprint
 from .inputs import is_native, validate_native
 
-__all__ = ["ANYWHERE", "Certified", "check_weights", "scale_error"]
+__all__ = ["ANYWHERE", "SPREAD", "Certified", "check_weights", "scale_error"]
 
 SPARSE_FORMATS = ("csr", "csc", "coo")
 ANYWHERE = frozenset(
     {"dense", "sparse", "torch", "blocks"}
 )  # kinds of X that every operation is there for
+SPREAD = ANYWHERE | {"ranks"}  # the same, for fits that add up over ranks
 
 
 class Certified(BaseEstimator, ABC):

@@ -34,6 +34,7 @@ import datetime
 import io
 import os
 import re
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -43,7 +44,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._files import write_atomically
-from ._namespace import is_torch
 
 __all__ = [
     "ALONE",
@@ -117,8 +117,8 @@ ALONE = Alone()
 class Ranks(Alone):
     """The processes of torch.distributed's group.
 
-    Sums are formed in float64 by one all-reduce a call, whatever the number of arrays; every rank receives the
-    same bits, so that ranks which decide by them decide alike. Tensors on a GPU are reduced there.
+    Sums are formed in float64 by one all-reduce a call, whatever the number of arrays; every rank receives
+    the same bits, so that ranks which decide by them decide alike. Tensors on a GPU are reduced there.
 
     Attributes
     ----------
@@ -197,8 +197,8 @@ class Ranks(Alone):
             raise RankLost(
                 f"rank {self.rank} of {self.size} lost the others during {what} (time limit "
                 f"{self.timeout:g} s): a process ended, or stopped answering. Start the job again, for "
-                "instance with torchrun --max-restarts; with RankRows(..., checkpoint=folder) the fit goes on "
-                f"from its last state. torch said: {str(error).splitlines()[0]}"
+                "instance with torchrun --max-restarts; with RankRows(..., checkpoint=folder) the fit goes "
+                f"on from its last state. torch said: {str(error).splitlines()[0]}"
             ) from error
 
 
@@ -236,10 +236,14 @@ def connect(*, timeout: float = 300.0) -> Iterator[Alone | Ranks]:
             dist.destroy_process_group()
 
 
+def is_torch(x: Any) -> bool:
+    """Whether x is a torch tensor; does not import torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
 def _joined() -> bool:
     """Whether this process is in a group already; does not import torch."""
-    import sys
-
     dist = sys.modules.get("torch.distributed")
     return dist is not None and dist.is_available() and dist.is_initialized()
 
@@ -266,8 +270,8 @@ def _one_or_all(arrays: list[Any]) -> Any:
 class Checkpoint:
     """A folder in which fits keep their state, one file a fit.
 
-    A file is written by the first rank, beside its place, synced and renamed: a crash leaves the last whole one.
-    It holds arrays only, and is read without running anything. The state of a fit does not depend on how
+    A file is written by the first rank, beside its place, synced and renamed: a crash leaves the last whole
+    one. It holds arrays only, and is read without running anything. The state of a fit does not depend on how
     many ranks there are, so that a job may go on with another number of them.
 
     Parameters

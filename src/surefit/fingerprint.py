@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from ._csr import distinct_entries
 from ._namespace import is_torch, to_numpy
+from ._ranks import RankVector
 
 __all__ = ["fingerprint"]
 
@@ -58,20 +59,31 @@ def fingerprint(*arrays: Any) -> str:
             digest.update(b"none;")
             continue
         shape = tuple(int(size) for size in array.shape)
+        if isinstance(array, RankVector):
+            shape = (array.spread.total, *shape[1:])
         digest.update(f"{shape};".encode())
         for word in _hash_array(array):
             digest.update(int(word).to_bytes(8, "little"))
     return digest.hexdigest()
 
 
-def _hash_array(array: Any) -> tuple[int, int]:
+def _hash_array(array: Any, start: int = 0) -> tuple[int, int]:
+    """The two sums over the rows, the first of which has the number ``start``."""
+    if isinstance(array, RankVector):
+        table = array.here
+        if table.dtype.kind not in "fiub":  # the codes are those of the labels of all ranks
+            return _hash_array(array.everywhere())
+        return _total(array.spread.group.gather(_hash_array(table, array.spread.first)))
+    if hasattr(array, "rows_by_rank"):
+        return _total(array.group.gather(_hash_array(array.rows, array.first_row)))
     if sp.issparse(array):
-        return _hash_csr(array)
+        return _hash_csr(array, start)
     if hasattr(array, "blocks"):  # rows on disk
-        return _total(_hash_dense(block, rows.start) for rows, block in array.blocks())
+        return _total(_hash_dense(block, start + rows.start) for rows, block in array.blocks())
     if is_torch(array) and array.device.type != "cpu":
         return _total(
-            _hash_on_device(*part) for part in _parts(array, 0, len(array), _DEVICE_BLOCK)
+            _hash_on_device(block, start + row)
+            for block, row in _parts(array, 0, len(array), _DEVICE_BLOCK)
         )
     table = to_numpy(array)
     if table.dtype.kind not in "fiub":
@@ -84,7 +96,8 @@ def _hash_array(array: Any) -> tuple[int, int]:
     entries = table.size if ready else _BLOCK
 
     def part(first: int, last: int) -> tuple[int, int]:
-        return _total(_hash_dense(*part) for part in _parts(table, first, last, entries))
+        found = _parts(table, first, last, entries)
+        return _total(_hash_dense(block, start + row) for block, row in found)
 
     return _total(over_rows(len(table), part))
 
@@ -151,7 +164,7 @@ def _hash_on_device(block: Any, start: int) -> tuple[int, int]:
     return one % (1 << 64), two % (1 << 64)
 
 
-def _hash_csr(matrix: Any) -> tuple[int, int]:
+def _hash_csr(matrix: Any, start: int) -> tuple[int, int]:
     from ._jit.fingerprint import hash_csr_rows
     from ._threads import over_rows
 
@@ -162,7 +175,7 @@ def _hash_csr(matrix: Any) -> tuple[int, int]:
     keys = np.stack([_keys(csr.shape[1], lane) for lane in (0, 1)], axis=1)
 
     def part(first: int, last: int) -> tuple[int, int]:
-        one, two = hash_csr_rows(bits, indices, indptr, keys, first, last)
+        one, two = hash_csr_rows(bits, indices, indptr, keys, first, last, start)
         return int(one), int(two)
 
     return _total(over_rows(csr.shape[0], part))

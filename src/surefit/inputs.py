@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
-from ._namespace import is_torch
-from .design import RowBlocks
+from ._namespace import is_torch, to_numpy
+from ._ranks import RankVector
+from .design import Design, RankRows
 
 __all__ = [
     "as_vector",
@@ -27,12 +28,13 @@ __all__ = [
 _KINDS = {
     "torch": "torch tensors: pass X.cpu().numpy()",
     "blocks": "row blocks on disk: load the rows into memory (numpy.load), or fit a sample of them",
+    "ranks": "rows spread over ranks, with these parameters: gather the rows, or fit a sample of them",
 }
 
 
 def is_native(X: Any, *others: Any) -> bool:
-    """Whether the data are tensors or row blocks."""
-    return isinstance(X, RowBlocks) or any(is_torch(array) for array in (X, *others))
+    """Whether the data are tensors, row blocks, or rows spread over ranks."""
+    return isinstance(X, Design) or any(is_torch(array) for array in (X, *others))
 
 
 def validate_native(
@@ -59,6 +61,11 @@ def vectors_of(
     X: Any, y: Any, sample_weight: Any, *, y_numeric: bool, multi_output: bool
 ) -> tuple[Any, Any]:
     """Checked ``y, sample_weight`` next to an X that has been checked."""
+    if isinstance(X, RankRows):
+        rows = X.rows if is_torch(X.rows) else X.local
+        checks = {"y_numeric": y_numeric, "multi_output": multi_output}
+        found = X.group.agree(lambda: vectors_of(rows, y, sample_weight, **checks))
+        return _spread(found[0], X), _spread(found[1], X)
     n = X.shape[0]
     if is_torch(X):
         y = _tensor("y", y, X)
@@ -85,12 +92,12 @@ def vectors_of(
 def validate_native_X(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Checked X of an estimator that takes it, with ``n_features_in_`` set or compared."""
     name = type(estimator).__name__
-    if not isinstance(X, RowBlocks) and not is_torch(X):
+    if not isinstance(X, Design) and not is_torch(X):
         raise TypeError(
             f"X is {type(X).__name__} but y or sample_weight is a torch tensor: give all three as tensors "
             "on one device, or all as arrays."
         )
-    kind = "torch" if is_torch(X) else "blocks"
+    kind = "torch" if is_torch(X) else "ranks" if isinstance(X, RankRows) else "blocks"
     if kind not in estimator._accepts():
         raise TypeError(f"{name} does not take {_KINDS[kind]}.")
     if kind == "torch":
@@ -174,8 +181,19 @@ def _check_weights(sample_weight: Any, X: Any) -> Any:
     return weights
 
 
+def _spread(values: Any, X: RankRows) -> Any:
+    """What one rank holds of a vector over samples, as a part of the whole; labels stay as they are."""
+    if values is None or isinstance(values, RankVector):
+        return values
+    return RankVector(to_numpy(values), X.spread)
+
+
 def as_vector(values: Any, X: Any) -> Any:
-    """A float64 vector over samples next to X (a tensor, or an array)."""
+    """A float64 vector over samples next to X (a tensor, rows over ranks, or an array)."""
+    if isinstance(X, RankRows):
+        return X.vector(values)
+    if isinstance(X, RankVector):
+        return X.like(np.asarray(values, dtype=np.float64))
     if is_torch(X):
         import torch
 

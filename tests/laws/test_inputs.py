@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import surefit
 from surefit import linear_model as lm
-from surefit.design import RowBlocks, as_design
+from surefit.design import RankRows, RowBlocks, as_design
 from surefit.svm import LinearSVC, LinearSVR
 
 torch = pytest.importorskip("torch")
@@ -97,6 +97,9 @@ def _inputs(X, folder):
     parts = [folder / "a.npy", folder / "b.npy"]
     yield "blocks", "small blocks", RowBlocks(parts, block_bytes=1000)
     yield "blocks", "an iterator", RowBlocks(lambda: iter(np.array_split(X, 7)))
+    yield "ranks", "one rank", RankRows(X)  # several of them: tests/distributed
+    yield "ranks", "one rank, sparse", RankRows(sp.csr_array(X))
+    yield "ranks", "one rank, on disk", RankRows(RowBlocks(parts))
 
 
 def _like(values, X):
@@ -184,6 +187,7 @@ def test_operations_of_every_design_agree(tmp_path):
     w, center = np.arange(1.0, P + 1), X.mean(axis=0)
     for given in (
         sp.csr_array(X), torch.tensor(X), RowBlocks(tmp_path / "x.npy", block_bytes=700),
+        RankRows(X), RankRows(torch.tensor(X)), RankRows(RowBlocks(tmp_path / "x.npy")),
     ):  # fmt: skip
         design = as_design(given)
         near = design.vector(s)
@@ -266,6 +270,10 @@ def test_a_wide_path_is_the_same_for_every_input(positive, tmp_path):
     alphas, reference, _ = lm.lasso_path(X, y, **options)
     null = 0.5 * float(y @ y) / N
     for kind, form, given in _inputs(X, tmp_path):
+        if kind == "ranks":
+            with pytest.raises(TypeError, match="spread over ranks"):
+                lm.lasso_path(given, y, **options)
+            continue
         grid, coefs, gaps = lm.lasso_path(given, _like(y, given), **options)
         assert isinstance(coefs, torch.Tensor) == (kind == "torch")
         np.testing.assert_allclose(grid, alphas, rtol=1e-12, err_msg=form)

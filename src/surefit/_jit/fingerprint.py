@@ -49,14 +49,17 @@ def hash_rows(bits, first, second, start):
 
 @njit(
     [
-        types.UniTuple(types.uint64, 2)(_KEYS, kind, _INDICES[1], _PAIRS, types.int64, types.int64)
+        types.UniTuple(types.uint64, 2)(
+            _KEYS, kind, _INDICES[1], _PAIRS, types.int64, types.int64, types.int64
+        )
         for kind in _INDICES
     ],
     cache=True,
     nogil=True,
 )
-def hash_csr_rows(bits, indices, indptr, keys, start, stop):
-    """The same for compressed rows start, ..., stop - 1 without duplicate entries; both keys side by side.
+def hash_csr_rows(bits, indices, indptr, keys, start, stop, before):
+    """The same for compressed rows start, ..., stop - 1 without duplicate entries, which ``before`` rows
+    come before; both keys side by side.
 
     What is not stored is 0 and adds nothing.
     """
@@ -71,7 +74,7 @@ def hash_csr_rows(bits, indices, indptr, keys, start, stop):
             word = ((word >> _PAIR) & _ODD_PAIRS) | ((word & _ODD_PAIRS) << _PAIR)
             word = (word >> _HALF) | (word << _HALF)
             swapped += word * keys[indices[k], 1]
-        index = np.uint64(i) * _GOLDEN
+        index = np.uint64(before + i) * _GOLDEN
         mixed = _mix(plain ^ _mix(swapped + index))
         one += mixed
         two += _mix(mixed ^ index)

@@ -1,4 +1,4 @@
-"""What X may be: dense, sparse, a torch tensor on any device, or row blocks on disk.
+"""What X may be: dense, sparse, a torch tensor on any device, row blocks on disk, or rows spread over ranks.
 
 X is anything that can multiply. A :class:`Design` offers the operations that solvers and certificates are
 written on; whoever uses nothing else runs in memory, on a GPU and out of core unchanged.
@@ -21,10 +21,11 @@ import scipy.sparse as sp
 from .._namespace import is_torch
 from .base import Design
 from .dense import Dense, Torch
+from .ranks import RankRows
 from .rows import BlockError, RowBlocks
 from .sparse import Sparse
 
-__all__ = ["BlockError", "Dense", "Design", "RowBlocks", "Sparse", "Torch", "as_design"]
+__all__ = ["BlockError", "Dense", "Design", "RankRows", "RowBlocks", "Sparse", "Torch", "as_design"]
 
 
 def as_design(X: Any) -> Design:

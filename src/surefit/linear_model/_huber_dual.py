@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._namespace import clip, like, to_numpy, where
+from .._namespace import clip, samples_like, to_numpy, where
 from ..design import as_design
 from ..duality import Gap
 from ._huber_repair import DualPoint, DualProblem, indicator, repaired
@@ -132,7 +132,7 @@ def huber_gap(
     mass = float(s @ (values + size * (abs(r) + spread)))
     slopes = _slopes(r, epsilon, scale, 0.0)  # what an error of a prediction does to the objective
     mass += math.sqrt(float(s @ slopes**2)) * float(norms @ np.abs(w))
-    floor = 4.0 * _EPS * (8.0 + math.log2(len(s))) * mass + leak
+    floor = 4.0 * _EPS * (8.0 + math.log2(design.shape[0])) * mass + leak
     floor += 2.0 * problem.total * least_scale(y, s)  # sigma, and residuals of that size
     floor += _storage(problem, coef, b, scale, norms)
     return Gap(primal, primal - gap, gap, floor, best.theta, trivial=trivial)
@@ -189,8 +189,8 @@ def _slopes(r: Any, epsilon: float, sigma: float, size: Any) -> Any:
 def _given(witness: Any, r: Any, epsilon: float) -> list[Any]:
     with contextlib.suppress(TypeError, ValueError):  # not numbers: no witness
         given = np.asarray(to_numpy(witness), dtype=np.float64)
-        if given.shape == tuple(r.shape) and bool(np.isfinite(given).all()):
-            return [clip(like(given, r), -2.0 * epsilon, 2.0 * epsilon)]
+        if given.shape == tuple(r.shape) and bool((abs(samples_like(given, r)) < math.inf).all()):
+            return [clip(samples_like(given, r), -2.0 * epsilon, 2.0 * epsilon)]
     return []
 
 

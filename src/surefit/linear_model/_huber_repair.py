@@ -209,7 +209,7 @@ class _Correction:
 def _some_rows(design: Design, inside: Any) -> tuple[NDArray[np.intp] | None, Design]:
     """A few thousand of the rows inside, and the part of the design with these; None: all rows."""
     count = max(8192, 24 * design.shape[1])
-    if design.shape[0] <= 4 * count:
+    if design.shape[0] <= 4 * count or design.group.size > 1:
         return None, design
     index = np.flatnonzero(to_numpy(inside))
     X = getattr(design, "X", None)

@@ -110,12 +110,12 @@ def _centred_pass(
     """(X - mean)'S R, the norms of the columns and the mean, in one pass; R = Y - (X - mean) w.
 
     With an intercept R is centred too: what a rounded mean leaves over belongs to the intercept. Dense rows
-    are centred before they are multiplied, so that large means cost no digits: at the mean of the first
-    block, then moved to that of all rows.
+    are centred before they are multiplied, so that large means cost no digits: at the mean of some, then
+    moved to that of all rows.
     """
     center = np.zeros(design.shape[1])
     if fit_intercept and design.centres_first:
-        center = to_numpy(next(block for _, block in design.blocks()).mean(axis=0))
+        center = design.near_mean()
     if isinstance(design, Dense) and design.X.flags.c_contiguous and Y.shape[1] == 1:
         total, norms2, sums, offset = _sums_by_rows(design.X, Y[:, 0], s, w[:, 0], center)
         return _moved(total[:, None], norms2, sums, offset, center, s, fit_intercept)
@@ -136,12 +136,13 @@ def _centred_pass(
             offset = offset + weighted.sum(axis=0)
         return to_numpy(total), to_numpy(norms2), to_numpy(offset)
 
-    both, norms2, offset = (np.sum(parts, axis=0) for parts in zip(*design.fold(part), strict=True))
-    total, sums = both[:, :-1], both[:, -1]
+    found = [np.sum(parts, axis=0) for parts in zip(*design.fold(part), strict=True)]
+    both, norms2, offset = design.group.sum(*found)
+    total, column_sums = both[:, :-1], both[:, -1]
     if not design.centres_first and fit_intercept:
-        mean = sums / float(s.sum())
+        mean = column_sums / float(s.sum())
         return total - np.outer(mean, offset), np.sqrt(norms2), mean
-    return _moved(total, norms2, sums, offset, center, s, fit_intercept)
+    return _moved(total, norms2, column_sums, offset, center, s, fit_intercept)
 
 
 def _moved(

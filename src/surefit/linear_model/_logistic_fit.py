@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._namespace import array_namespace, is_torch
-from ..design import as_design
+from ..design import RankRows, as_design
 from ..duality import duality_gap, null_value
 from ..iterate import Fit, Iterate, run
 from ..losses import Loss
@@ -79,9 +79,11 @@ def minimise(
     )  # fmt: skip
 
 
-def take_rows(X: Any, kept: NDArray[np.bool_]) -> Any:
-    """The rows where ``kept`` is true."""
-    return X.tocsr()[kept] if sp.issparse(X) else X[kept]
+def take_rows(X: Any, kept: Any, *vectors: Any) -> tuple[Any, ...]:
+    """The rows where ``kept`` is true, and these entries of vectors over samples."""
+    if isinstance(X, RankRows):
+        return X.keep(kept, *vectors)
+    return X.tocsr()[kept] if sp.issparse(X) else X[kept], *(v[kept] for v in vectors)
 
 
 def with_constant(X: Any, value: float) -> Any:

@@ -11,6 +11,7 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._namespace import array_namespace, is_torch, like, to_numpy
+from .._ranks import RankVector
 from ..inputs import is_native
 from .base import native_scores
 
@@ -104,7 +105,9 @@ class LogOddsClassifier(LinearClassifierMixin):
 
 
 def distinct(y: Any) -> NDArray[Any]:
-    """The labels that occur, in order."""
+    """The labels that occur, in order; on any rank, where the rows are spread over ranks."""
+    if isinstance(y, RankVector):
+        return np.unique(np.concatenate(y.spread.group.gather(distinct(y.here))))
     if is_torch(y):
         return to_numpy(array_namespace(y).unique_values(y))
     if y.dtype.kind in "iu" and len(y) and int(y.min()) >= 0 and int(y.max()) < 1000:

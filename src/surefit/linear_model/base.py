@@ -11,9 +11,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from .._namespace import is_torch, like, to_numpy
+from .._ranks import RankVector
 from .._threads import over_rows
 from ..base import SPARSE_FORMATS, Certified, scale_error
-from ..design import RowBlocks, as_design
+from ..design import Design, RankRows, as_design
 from ..inputs import is_native, validate_native_X
 
 if TYPE_CHECKING:
@@ -140,8 +141,12 @@ def check_scale(
     X: Any, y: Array | None = None, words: str = "", estimator: str | None = None
 ) -> None:
     """Refuse values whose squares overflow float64; one pass over X, none where X is float32."""
+    if isinstance(X, RankRows):
+        near = y.here if isinstance(y, RankVector) else y
+        X.group.agree(lambda: check_scale(X.rows, near, words, estimator))
+        return
     flat: dict[str, Any] = {"y": y.reshape(-1)} if y is not None else {}
-    if not isinstance(X, RowBlocks):  # whose blocks are checked as they are read
+    if not isinstance(X, Design):  # whose blocks are checked as they are read
         flat["X"] = X.data if sp.issparse(X) else X.reshape(-1) if is_torch(X) else X.ravel("K")
     with np.errstate(over="ignore"):
         size = {name: _square(v) if v.dtype.itemsize == 8 else 1.0 for name, v in flat.items()}
@@ -167,6 +172,8 @@ def native_scores(model: Any, X: Any) -> Any:
     """X @ coef_.T + intercept_ for tensors, on their device, and for row blocks."""
     X = validate_native_X(model, X, reset=False)
     coef, intercept = to_numpy(model.coef_), to_numpy(model.intercept_)
+    if isinstance(X, RankRows):  # predictions are of the rows held here
+        X = X.rows if is_torch(X.rows) else X.local
     if is_torch(X):
         return X @ stored(coef.T, X) + stored(intercept, X)
     return X.dot(coef.astype(np.float64).T) + intercept

@@ -30,7 +30,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from .._namespace import to_numpy
-from ..base import ANYWHERE, Certified
+from .._ranks import held_here
+from ..base import SPREAD, Certified
 from ..certificate import Claim
 from ..design import as_design
 from ..duality import gap_claim
@@ -139,7 +140,7 @@ class HuberRegressor(LinearRegressor):
         self._store(coef, intercept, y, X)
         self.scale_ = float(point.scale)
         self.n_iter_ = fit.n_iter
-        self.outliers_ = self._outliers(X, y, point, least_scale(Y[:, 0], s))
+        self.outliers_ = held_here(self._outliers(X, y, point, least_scale(Y[:, 0], s)))
         self.dual_witness_ = self._witness(point.theta, sample_weight, len(y))
         return self._seal(X, y, sample_weight, fit.stop.value)
 
@@ -159,7 +160,7 @@ class HuberRegressor(LinearRegressor):
         tol = 0.0
         n, p = design.shape
         if start is not None or (n * p > _SMALL and n > 20 * p):
-            few = slice(None, None, 1 + len(y) // 20_000)
+            few = slice(None, None, 1 + n // 20_000)
             null = huber_null(y[few], s[few], epsilon, fit_intercept=self.fit_intercept)
             tol = _RESERVE * self.tol * null * float(s.sum()) / float(s[few].sum())
         return run(steps, tol=tol, max_iter=self.max_iter, name=type(self).__name__)
@@ -182,7 +183,8 @@ class HuberRegressor(LinearRegressor):
         if theta is None:
             return None
         out = np.zeros(n)
-        out[slice(None) if len(theta) == n else to_numpy(sample_weight) > 0] = to_numpy(theta)
+        theta = to_numpy(held_here(theta))
+        out[slice(None) if len(theta) == n else to_numpy(sample_weight) > 0] = theta
         return out
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
@@ -191,7 +193,7 @@ class HuberRegressor(LinearRegressor):
         return X, y, sample_weight
 
     def _accepts(self) -> frozenset[str]:
-        return ANYWHERE
+        return SPREAD
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         design = as_design(X)

@@ -32,9 +32,9 @@ from sklearn.utils._param_validation import Interval
 
 from .._namespace import to_numpy
 from .._threads import rows_only
-from ..base import ANYWHERE, SPARSE_FORMATS, Certified
+from ..base import SPARSE_FORMATS, SPREAD, Certified
 from ..certificate import Claim, Kind
-from ..design import RowBlocks, as_design
+from ..design import RankRows, RowBlocks, as_design
 from ..inputs import as_vector
 from ..solvers.direct import least_squares
 from ._least_squares_claims import (
@@ -150,7 +150,8 @@ class LinearRegression(LinearRegressor):
         self.row_witness_ = None
         if solution.witness is not None:
             self.row_witness_ = np.zeros((X.shape[0], Y.shape[1]))
-            kept = slice(None) if rows is X else to_numpy(sample_weight) > 0
+            every = rows.shape[0] == X.shape[0]
+            kept = slice(None) if every else to_numpy(sample_weight) > 0
             self.row_witness_[kept] = solution.witness
         del rows, Y, s, solution  # the certificate makes its own
         with rows_only(X):
@@ -180,7 +181,7 @@ class LinearRegression(LinearRegressor):
         return "Scale the features (for instance with StandardScaler) or use Ridge."
 
     def _accepts(self) -> frozenset[str]:
-        return Certified._accepts(self) if self.positive else ANYWHERE
+        return Certified._accepts(self) if self.positive else SPREAD
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         coef, intercept = self._solution()
@@ -207,6 +208,8 @@ def kept_rows(X: Any, y: Array, sample_weight: Array | None) -> tuple[Any, Array
     kept = sample_weight > 0
     if kept.all() or isinstance(X, RowBlocks):
         return X, Y, sample_weight
+    if isinstance(X, RankRows):
+        return X.keep(kept, Y, sample_weight)  # type: ignore[arg-type]
     return (X.tocsr() if hasattr(X, "tocsr") else X)[kept], Y[kept], sample_weight[kept]
 
 

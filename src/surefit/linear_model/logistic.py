@@ -44,7 +44,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._namespace import array_namespace, is_torch, like, to_numpy
 from .._threads import rows_only
-from ..base import ANYWHERE, Certified
+from ..base import SPREAD, Certified
 from ..certificate import Claim, Kind
 from ..design import RowBlocks, as_design
 from ..duality import duality_gap, gap_claim, null_value
@@ -204,7 +204,7 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
         loss, codes, s = self._problem(y, sample_weight)
         kept, rows = s > 0, X
         if not kept.all() and not isinstance(X, RowBlocks):
-            rows, codes, s = take_rows(X, kept), codes[kept], s[kept]
+            rows, codes, s = take_rows(X, kept, codes, s)
         tasks = None
         if hasattr(self, "_skl_callbacks"):
             tasks = FitTasks(self, X, y, sample_weight, lambda point: self._public(point, X))
@@ -381,7 +381,8 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
         return hasattr(self, "coef_")
 
     def _accepts(self) -> frozenset[str]:
-        return ANYWHERE - ({"blocks"} if self._intercept_scaling() is not None else set())
+        refused = {"blocks", "ranks"} if self._intercept_scaling() is not None else set()
+        return SPREAD - refused - ({"ranks"} if self._has_l1() else set())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -26,7 +26,7 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions, valida
 
 from .._namespace import is_torch, like, to_numpy
 from ..certificate import CertificateWarning
-from ..design import as_design
+from ..design import RankRows, as_design
 from ..inputs import as_vector, checked_tensor, is_native, vectors_of
 from ..iterate import Fit, Stop, Trace, run
 from ..solvers.coordinate import ElasticNetData, elastic_net, largest_penalty
@@ -188,6 +188,11 @@ def _path_options(params: dict[str, Any]) -> tuple[float, Any, np.random.Generat
 
 
 def _path_data(X: Any, y: Any, sample_weight: Any, positive: bool) -> tuple[Any, Array, Array]:
+    if isinstance(X, RankRows):
+        raise TypeError(
+            "lasso_path and enet_path do not take rows spread over ranks: gather the rows on one process, or "
+            "fit Ridge or LogisticRegression, which do."
+        )
     if is_native(X, y, sample_weight):
         X = checked_tensor(X) if is_torch(X) else X
         y, sample_weight = vectors_of(X, y, sample_weight, y_numeric=True, multi_output=True)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..base import ANYWHERE, Certified
+from ..base import ANYWHERE, SPREAD, Certified
 from ..certificate import Claim, Kind
 from ..design import as_design
 from ..duality import Gap, duality_gap, gap_claim, null_value
@@ -200,7 +200,7 @@ class Ridge(LinearRegressor):
         return coef, intercept, fits
 
     def _accepts(self) -> frozenset[str]:
-        return ANYWHERE
+        return ANYWHERE if self.positive else SPREAD
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         coef, intercept = self._solution()

@@ -60,11 +60,14 @@ class CentredRows:
         sums = self.X.tdot(weights) - mass * self.center
         return np.block([[gram, sums[:, None]], [sums[None, :], np.full((1, 1), mass)]])
 
-    def part(self, index: NDArray[np.intp]) -> CentredRows | None:
-        """Some of the rows; None where rows cannot be picked (on disk)."""
-        table = getattr(self.X, "X", None)
-        if table is None:
-            return None
+    @property
+    def can_pick(self) -> bool:
+        """Whether single rows can be picked: not of those on disk or over ranks."""
+        return hasattr(self.X, "X")
+
+    def part(self, index: NDArray[np.intp]) -> CentredRows:
+        """Some of the rows, where rows can be picked."""
+        table = self.X.X  # type: ignore[attr-defined]
         return CentredRows(as_design(table[like(index, table)]), self.center, self.free)
 
     def table(self, index: NDArray[np.intp]) -> Array:

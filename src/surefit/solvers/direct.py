@@ -208,7 +208,7 @@ def _correlate(
         return r
 
     slope = X.respond(w, residual, mean)
-    return slope, np.sum(totals, axis=0)
+    return slope, X.group.sum(np.sum(totals, axis=0))
 
 
 def _correlate_rows(X: Array, y: Array, s: Array, mean: Array, w: Array) -> tuple[Array, Array]:

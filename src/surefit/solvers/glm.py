@@ -42,7 +42,8 @@ def loss_and_slopes(
         return theta
 
     slopes = X.respond(w, residual)
-    return sum(values), slopes, np.sum(totals, axis=0)
+    value, total = X.group.sum(sum(values), np.sum(totals, axis=0))
+    return float(value), slopes, total
 
 
 def _softmax_blocks(
@@ -70,7 +71,8 @@ def _softmax_blocks(
         return value, slopes, total
 
     values, slopes, totals = zip(*X.fold(part), strict=True)
-    return sum(values), np.ascontiguousarray(np.sum(slopes, axis=0).T), np.sum(totals, axis=0)
+    sums = X.group.sum(sum(values), np.sum(slopes, axis=0), np.sum(totals, axis=0))
+    return float(sums[0]), np.ascontiguousarray(sums[1].T), sums[2]
 
 
 def _logistic_rows(X: Array, y: Array, s: Array, w: Array, b: float) -> tuple[float, Array, Array]:

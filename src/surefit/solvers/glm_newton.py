@@ -138,6 +138,7 @@ def newton_system(
         if fit_intercept:
             dense = xp.concat([dense, xp.ones_like(dense[:, :1])], axis=1)
         hessian += to_numpy(_block_hessian(dense, s[rows], h[rows], classes))
+    hessian = X.group.sum(hessian)
     return _completed(hessian, X, s, l2, mean, columns)
 
 

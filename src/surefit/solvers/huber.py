@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._namespace import array_namespace, clip, like, to_numpy
+from .._namespace import array_namespace, clip, to_numpy
 from ..design import Design, as_design
 from ..iterate import Iterate
 from ._centred import CentredRows
@@ -163,7 +163,7 @@ def _with_a_sample(problem: HuberProblem) -> Generator[Iterate, None, HuberState
     if n < 4 * count:
         return None
     index, part = _sample(X, count)
-    y, s = problem.y[like(index, problem.y)], problem.s[like(index, problem.s)]
+    y, s = problem.y[index], problem.s[index]
     mass = float(s.sum())
     if mass <= 0.0:
         return None
@@ -211,7 +211,7 @@ def _one_reading(problem: HuberProblem, point: HuberPoint) -> tuple[Any, Array]:
         return problem.s[index] * clip(r, -edge, edge)
 
     push = rows.X.respond(point.w, clipped)
-    r = array_namespace(parts[0]).concat(parts)
+    r = rows.X.vector(array_namespace(parts[0]).concat(parts))
     if rows.free:
         mass = float(problem.s @ clip(r, -edge, edge))
         push = np.append(push - mass * rows.center, mass)
@@ -219,16 +219,15 @@ def _one_reading(problem: HuberProblem, point: HuberPoint) -> tuple[Any, Array]:
     return r, push
 
 
-def _sample(X: Design, count: int) -> tuple[NDArray[np.intp], Design]:
+def _sample(X: Design, count: int) -> tuple[slice, Design]:
     """``count`` rows or some more, spread evenly; the first ones where rows cannot be picked (on disk)."""
-    table = getattr(X, "X", None)
-    if table is not None:
-        index = np.arange(0, X.shape[0], X.shape[0] // count)
-        return index, as_design(table[like(index, table)])
+    if hasattr(X, "X") or X.group.size > 1:
+        step = X.shape[0] // count
+        return slice(None, None, step), X.sample(step)
     blocks, last = [], 0
     for rows, block in X.blocks():
         blocks.append(block + 0.0)  # a block is gone once the next is asked for
         last = rows.stop
         if last >= count:
             break
-    return np.arange(last), as_design(np.concatenate(blocks))
+    return slice(last), as_design(np.concatenate(blocks))

@@ -52,16 +52,15 @@ class _NearMatrix:
 
     def at(self, weights: Any) -> Array:
         """The matrix for these weights."""
-        n = len(weights)
-        changed = np.arange(n)
-        if self.weights is not None:
+        part, n = None, self.rows.shape[0]
+        count = n if self.weights is None else int((weights != self.weights).sum())
+        if 0 < 3 * count <= n and self.rows.can_pick:
             changed = np.flatnonzero(to_numpy(weights != self.weights))
-        part = self.rows.part(changed) if 0 < 3 * len(changed) <= n else None
-        if part is not None:
+            part = self.rows.part(changed)
             change = (weights - self.weights)[like(changed, weights)]
             self.K = self.K + part.gram(clip(change, 0.0, None))
             self.K -= part.gram(clip(-change, 0.0, None))
-        elif len(changed):
+        elif count:
             self.K = self.rows.gram(weights)
         self.weights = weights
         return self.K
