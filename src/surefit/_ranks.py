@@ -2,8 +2,8 @@
 
 A :class:`RankVector` is the part of a vector that this rank holds. Formulas on its entries work on that
 part; what sums over the samples (``v.sum()``, ``s @ v``, ``v.max()``, ``bool((v > 0).all())``) does so over
-all ranks, and gives the same number on each. So a solver or a certificate that is written for one process runs
-on many, as long as its sums are such expressions.
+all ranks, and gives the same number on each. So a solver or a certificate that is written for one process
+runs on many, as long as its sums are such expressions.
 
 What is not known to be right here is refused (a sort, a median), rather than done with a part of the
 vector. A contiguous slice ``v[first:last]`` is a block of this rank's rows, a plain array, which the caller

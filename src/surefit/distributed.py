@@ -319,9 +319,17 @@ class Checkpoint:
         if self.group.rank != 0 or not os.path.exists(path):
             return None
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 return {name: file[name] for name in file.files}
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
+        except (
+            OSError,
+            ValueError,
+            AttributeError,
+            TypeError,
+            zipfile.BadZipFile,
+            EOFError,
+            KeyError,
+        ) as error:
             raise CheckpointError(
                 f"the checkpoint {path} cannot be read: {error}. Delete it to start the fit afresh."
             ) from error
