@@ -174,7 +174,12 @@ def _tile(typingctx, rows, which, start, panels, halves, panel, best, second, in
     return signature, codegen
 
 
-@njit([_F64(_table(_F32, 1), _table(_F32, 1))], cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(
+    [_F64(_table(_F32, 1), _table(_F32, 1))],
+    cache=True,
+    nogil=True,
+    fastmath={"reassoc", "contract", "nsz"},
+)
 def _dot(a, b):
     """<a, b> in float32, in any order of summation."""
     total = _F32(0.0)
@@ -356,7 +361,7 @@ def _add_rows(X, mean, weights, labels, start, stop, leave, sums, masses):
 
 @njit(
     [
-        types.void(_table(kind), _table(_F64), types.Array(_I32, 1, "C", readonly=True), types.Array(_F64, 1, "C"))
+        types.void(_table(kind), _table(_F64), _table(_I32, 1), types.Array(_F64, 1, "C"))
         for kind in _KINDS
     ],
     cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"},
@@ -401,14 +406,16 @@ def _above(square, score, error):
     ],
     cache=True, nogil=True,
 )  # fmt: skip
-def assign(X, mean, scale, panels, halves, order, place, centres, rounded, slope, floor, drift,
-           group_drift, fresh, labels, upper, lower, per, undecided, collect, weights, sums, masses):  # fmt: skip
+def assign(
+    X, mean, scale, panels, halves, order, place, centres, rounded, slope, floor, drift, group_drift,
+    fresh, labels, upper, lower, per, undecided, collect, weights, sums, masses,
+):  # fmt: skip
     """Exact labels of rows; bounds are used and renewed. Returns how many changed, and how many are in doubt.
 
     ``order`` gives the centre at each place of the panels (-1: none), ``place`` the inverse. A column of
-    ``lower`` is about ``per`` panels: below the distances of all their centres but the row's own. A score errs by
-    at most slope * |row| + floor. ``undecided`` takes the numbers of the rows in doubt, whose labels are the
-    best guess. With ``collect``, all other rows less the mean, times their weights, are added to the sums of
+    ``lower`` is about ``per`` panels: below the distances of all their centres but the row's own. A score
+    errs by at most slope * |row| + floor. ``undecided`` takes the numbers of the rows in doubt, whose
+    labels are the best guess. With ``collect``, all other rows less the mean, times their weights, are added to the sums of
     their clusters, in their order.
     """
     n, p = X.shape

@@ -7,6 +7,8 @@ the centres and are found again. So a fit that goes on ends with the bits of one
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +16,11 @@ from numpy.typing import NDArray
 
 from .._namespace import to_numpy
 from ..design import Design
-from ..fingerprint import fingerprint
 from ..iterate import Stop, run
 from ..solvers.lloyd import Setting, inertia, labeller_of, lloyd
 from .base import initial_centres
 
-__all__ = ["Outcome", "best_of"]
+__all__ = ["Kept", "Outcome", "best_of"]
 
 Array = NDArray[np.float64]
 
@@ -45,24 +46,25 @@ _STOPS = {
 
 def best_of(
     model: Any, X: Any, design: Design, weights: Any, setting: Setting, given: Array | None, runs: int,
-    random_state: Any, tol: float,
+    random_state: Any, tol: float, kept: Kept,
 ) -> Outcome:  # fmt: skip
     """Run Lloyd's algorithm ``runs`` times."""
-    kept = _Kept(model, X, design, weights)
     state = kept.load()
     best: Outcome | None = None
     restarts: list[float] = []
     first = 0
     if state is not None:
         restarts, first = state["restarts"].tolist(), int(state["restart"])
-        random_state.set_state(("MT19937", state["keys"], *state["place"].tolist(), float(state["gauss"])))
+        random_state.set_state(
+            ("MT19937", state["keys"], *state["place"].tolist(), float(state["gauss"]))
+        )
         if "best_centres" in state:
             centres = state["best_centres"]
             labels = _labels(design, setting, weights, centres)
             stop = str(state["best_stop"])
             best = Outcome(
-                centres, labels, float(state["best_inertia"]), int(state["best_n_iter"]), state["best_trace"].tolist(),
-                restarts, stop,
+                centres, labels, float(state["best_inertia"]), int(state["best_n_iter"]),
+                state["best_trace"].tolist(), restarts, stop,
             )  # fmt: skip
     for restart in range(first, runs):
         kept.begin(restart, restarts, best)
@@ -78,7 +80,8 @@ def best_of(
         state = None
         restarts.append(found.inertia)
         if best is None or (
-            found.inertia < best.inertia and not _same(design, found.labels, best.labels, model.n_clusters)
+            found.inertia < best.inertia
+            and not _same(design, found.labels, best.labels, model.n_clusters)
         ):
             best = found
     assert best is not None
@@ -86,7 +89,13 @@ def best_of(
 
 
 def _one(
-    model: Any, design: Design, weights: Any, setting: Setting, start: dict[str, Any], tol: float, kept: _Kept
+    model: Any,
+    design: Design,
+    weights: Any,
+    setting: Setting,
+    start: dict[str, Any],
+    tol: float,
+    kept: Kept,
 ) -> Outcome:
     """One run, from first centres or from where a checkpoint left it."""
     labeller = labeller_of(design, setting.frame, weights)
@@ -95,19 +104,22 @@ def _one(
         labeller.step(start["previous"], collect=False)
     before, done, ended = centres, len(trace), "max_iter"
     if done < model.max_iter and not start.get("over", False):
-        last = [centres]
+        last, shift = [centres], [0.0]
 
         def note(_: int, iterate: Any) -> bool:
             trace.append(iterate.value)
             if model.verbose:
                 print(f"Iteration {len(trace) - 1}, inertia {iterate.value}.")
-            kept.save(iterate.x.centres, last[0], trace)
-            last.append(iterate.x.centres)
-            last.pop(0) if len(last) > 2 else None
+            kept.save(iterate.x.centres, last[-1], trace)
+            shift[0] = iterate.estimate
+            last[:] = [*last[-1:], iterate.x.centres]
             return bool(iterate.x.settled or iterate.estimate <= tol)
 
         fit = run(
-            lloyd(labeller, centres, setting.spread), tol=-1.0, max_iter=model.max_iter - done, callback=note
+            lloyd(labeller, centres, setting.spread),
+            tol=-1.0,
+            max_iter=model.max_iter - done,
+            callback=note,
         )
         before, centres = last[0], fit.x.centres
         if fit.x.settled:
@@ -115,7 +127,11 @@ def _one(
         elif fit.stop is Stop.CALLBACK:
             ended = "tol"
         if model.verbose and ended != "max_iter":
-            words = "strict convergence" if ended == "settled" else f"center shift within tolerance {tol}"
+            words = (
+                "strict convergence"
+                if ended == "settled"
+                else f"center shift {shift[0]} within tolerance {tol}"
+            )
             print(f"Converged at iteration {len(trace) - 1}: {words}.")
     public = centres.astype(design.dtype).astype(np.float64)
     if ended != "settled" or not np.array_equal(public, before):
@@ -137,17 +153,21 @@ def _same(design: Design, one: Any, two: Any, k: int) -> bool:
     return len(np.unique(pairs // k)) == len(pairs)
 
 
-class _Kept:
+class Kept:
     """The checkpoint of a fit; does nothing where the design has none."""
 
-    def __init__(self, model: Any, X: Any, design: Design, weights: Any) -> None:
-        self.place, self.fixed = design.checkpoint, {}
+    def __init__(self, model: Any, design: Design, data_id: Callable[[], str]) -> None:
+        self.place = design.checkpoint
+        self.fixed: dict[str, Any] = {}
         if self.place is None:
             return
-        chosen = {name: repr(v) for name, v in sorted(model.get_params(deep=False).items()) if name not in _ASIDE}
-        words = "".join(format(ord(c), "02x") for c in repr(chosen))
-        numbers = np.frombuffer(bytes.fromhex(words.zfill(len(words) + len(words) % 2)), dtype=np.uint8)
-        self.key = f"{type(model).__name__}-{_digest(numbers)}-{fingerprint(X, None, weights)}".replace(":", "-")
+        chosen = {
+            name: repr(v)
+            for name, v in sorted(model.get_params(deep=False).items())
+            if name not in _ASIDE
+        }
+        words = hashlib.blake2b(repr(chosen).encode(), digest_size=8).hexdigest()
+        self.key = f"{type(model).__name__}-{words}-{data_id()}"
 
     def load(self) -> dict[str, Any] | None:
         return None if self.place is None else self.place.load(self.key)
@@ -172,9 +192,3 @@ class _Kept:
 
 
 _ASIDE = ("verbose", "certify", "copy_x", "algorithm")
-
-
-def _digest(numbers: NDArray[Any]) -> str:
-    import hashlib
-
-    return hashlib.blake2b(numbers.tobytes(), digest_size=8).hexdigest()

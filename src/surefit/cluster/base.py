@@ -55,7 +55,7 @@ class Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Cer
     }
 
     def _accepts(self) -> frozenset[str]:
-        return ANYWHERE
+        return ANYWHERE | {"ranks"}
 
     # ------------------------------------------------------------------ checks
 
@@ -64,7 +64,7 @@ class Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Cer
             self.__dict__.pop("certificate_", None)
         if is_native(X, sample_weight):
             X = validate_native_X(self, X, reset=reset)
-            return X, None, _check_weights(sample_weight, X)
+            return X, None, _native_weights(sample_weight, X)
         X = _canonical(validate_data(self, X, reset=reset, **_CHECKS))
         return X, None, check_weights(sample_weight, X)
 
@@ -119,11 +119,11 @@ class Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Cer
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and the labels of the training rows; ``y`` is not used."""
-        return self.fit(X, sample_weight=sample_weight).labels_  # type: ignore[attr-defined]
+        return self.fit(X, sample_weight=sample_weight).labels_
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and the distances of the training rows to all centres; ``y`` is not used."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)  # type: ignore[attr-defined]
+        return self.fit(X, sample_weight=sample_weight).transform(X)
 
     def predict(self, X: Any) -> Any:
         """The number of the nearest centre of each row, in exact arithmetic, ties to the lowest.
@@ -161,9 +161,12 @@ class Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Cer
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centres; ``y`` is not used."""
         X = self._queries(X)
-        weights = _check_weights(sample_weight, X) if is_native(X) else check_weights(sample_weight, X)
+        weights = (
+            _native_weights(sample_weight, X) if is_native(X) else check_weights(sample_weight, X)
+        )
         centres = to_numpy(self.cluster_centers_).astype(np.float64)
-        return -inertia(as_design(X), centres, self._label(X), weights)
+        design = as_design(X)
+        return -inertia(design, centres, self._label(X), held(weights, design))
 
     @property
     def _n_features_out(self) -> int:
@@ -195,8 +198,36 @@ def _canonical(X: Any) -> Any:
     return X
 
 
+def _native_weights(sample_weight: Any, X: Any) -> Any:
+    """Checked weights next to tensors and row blocks; of rows over ranks, those of the rows held here."""
+    local = getattr(X, "local", None)
+    if local is None or sample_weight is None:
+        return _check_weights(sample_weight, X)
+    rows = getattr(X, "rows", local)
+    given = getattr(sample_weight, "here", sample_weight)
+    return X.vector(
+        to_numpy(X.group.agree(lambda: _check_weights(given, rows if is_torch(rows) else local)))
+    )
+
+
+def stored_in(design: Design) -> Any:
+    """The array or tensor that holds the rows held here; None where they are on disk."""
+    return getattr(getattr(design, "local", design), "X", None)
+
+
+def held(weights: Any, design: Design) -> Any:
+    """The weights of the rows held here, next to them."""
+    return None if weights is None else like(getattr(weights, "here", weights), stored_in(design))
+
+
 def initial_centres(
-    model: Any, X: Any, design: Design, weights: Any, given: Array | None, random_state: Any, k: int | None = None
+    model: Any,
+    X: Any,
+    design: Design,
+    weights: Any,
+    given: Array | None,
+    random_state: Any,
+    k: int | None = None,
 ) -> Array:
     """First centres by the model's ``init``, in the precision of X, as float64."""
     k = model.n_clusters if k is None else k

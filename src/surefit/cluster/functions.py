@@ -111,9 +111,14 @@ def kmeans_plusplus(
         norms = check_array(x_squared_norms, dtype=design.dtype, ensure_2d=False)
         if norms.shape[0] != n:
             raise ValueError(
-                f"The length of x_squared_norms {norms.shape[0]} should be equal to the length of n_samples {n}."
+                f"The length of x_squared_norms {norms.shape[0]} should be equal to the length of "
+                f"n_samples {n}."
             )
     state = check_random_state(random_state)
     centres, index = plus_plus(design, n_clusters, sample_weight, state, n_local_trials)
-    kind = getattr(X, "dtype", design.dtype) if not isinstance(X, Design) and not is_torch(X) else design.dtype
+    kind = (
+        getattr(X, "dtype", design.dtype)
+        if not isinstance(X, Design) and not is_torch(X)
+        else design.dtype
+    )
     return like(centres.astype(kind), kept), index

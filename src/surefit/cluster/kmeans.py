@@ -23,10 +23,11 @@ from sklearn.utils._param_validation import StrOptions
 from .._namespace import like, to_numpy
 from ..certificate import Claim
 from ..design import as_design
+from ..fingerprint import fingerprint
 from ..solvers.lloyd import describe
 from ._kmeans_claims import kmeans_claims
-from ._kmeans_fit import best_of
-from .base import Means, check_scale
+from ._kmeans_fit import Kept, best_of
+from .base import Means, check_scale, held, stored_in
 
 __all__ = ["KMeans"]
 
@@ -37,7 +38,8 @@ class KMeans(Means):
     Parameters
     ----------
     n_clusters : int, default=8
-    init : {"k-means++", "random"}, callable or array-like of shape (n_clusters, n_features), default="k-means++"
+    init : {"k-means++", "random"}, callable or array-like, default="k-means++"
+        An array has the shape (n_clusters, n_features); a callable takes X, n_clusters and random_state.
     n_init : "auto" or int, default="auto"
         Restarts, of which the best is kept; "auto" is 10 for ``init="random"`` or a callable, else 1.
     max_iter : int, default=300
@@ -126,12 +128,13 @@ class KMeans(Means):
             )
         given = self._given_centres(X)
         random_state = check_random_state(self._seed(design))
-        setting = describe(design, weights, given)
+        w = held(weights, design)
+        setting = describe(design, w, given)
         check_scale(setting.spread, 1.0 / setting.frame.scale)
-        found = best_of(
-            self, X, design, weights, setting, given, runs, random_state, self.tol * setting.variance
-        )
-        self.cluster_centers_ = like(found.centres.astype(design.dtype), getattr(design, "X", None))
+        kept = Kept(self, design, lambda: fingerprint(X, None, weights))
+        tol = self.tol * setting.variance
+        found = best_of(self, X, design, w, setting, given, runs, random_state, tol, kept)
+        self.cluster_centers_ = like(found.centres.astype(design.dtype), stored_in(design))
         self.labels_ = found.labels
         self.inertia_ = found.inertia
         self.n_iter_ = found.n_iter
@@ -141,8 +144,8 @@ class KMeans(Means):
         distinct = len(np.unique(np.concatenate(design.group.gather(present))))
         if distinct < self.n_clusters:
             warnings.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({self.n_clusters}). "
-                "Possibly due to duplicate points in X.",
+                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -150,15 +153,17 @@ class KMeans(Means):
 
     def _seed(self, design: Any) -> Any:
         """The random state, the same on all ranks."""
-        if design.group.size == 1 or not (self.random_state is None or self.random_state is np.random):
+        if design.group.size == 1 or not (
+            self.random_state is None or self.random_state is np.random
+        ):
             return self.random_state
-        return design.group.share(int(np.random.randint(np.iinfo(np.int32).max)))
+        return design.group.share(int(check_random_state(self.random_state).randint(2**31 - 1)))
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         return kmeans_claims(self, X, sample_weight, full=full)
 
     def _remedy(self) -> str:
         return (
-            "The centres still move, or the model is not that of these rows. You might want to increase max_iter, "
-            "raise tol, or fit it again."
+            "The centres still move, or the model is not that of these rows. You might want to increase "
+            "max_iter, raise tol, or fit it again."
         )

@@ -219,7 +219,13 @@ class MiniBatchKMeans(Means):
         return int(min(count, n))
 
     def _start(
-        self, X: Any, design: Design, weights: Any, given: Array | None, random_state: Any, count: int
+        self,
+        X: Any,
+        design: Design,
+        weights: Any,
+        given: Array | None,
+        random_state: Any,
+        count: int,
     ) -> Array:
         if count < design.shape[0]:
             index = random_state.randint(0, design.shape[0], count)
@@ -237,13 +243,13 @@ class MiniBatchKMeans(Means):
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         if not hasattr(self, "labels_") or len(self.labels_) != X.shape[0]:
-            why = "there are no labels of these rows to check: they were not computed, or the last step had others"
+            why = "there are no labels of these rows to check: none were found, or the last step had others"
             return [Claim.undecided("labels", why, Kind.EXACT, "CLU-1")]
         found = look(self, X, sample_weight, full=full)
         moved = float(np.vdot(found.moves, found.moves))
         why = (
-            f"mini-batches do not end at a stationary point: a full step would move the centres by {moved:.2e} "
-            "(squared, in all); no optimality claim"
+            f"mini-batches do not end at a stationary point: a full step would move the centres by "
+            f"{moved:.2e} (squared, in all); no optimality claim"
         )
         return [
             labels_claim(found),

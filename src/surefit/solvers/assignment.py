@@ -68,7 +68,9 @@ def frame_of(mean: Array, reach: float) -> Frame:
 class Centres:
     """Centres made ready: panels of 32, transposed, in float32, with the constants of the bound E."""
 
-    def __init__(self, centres: Array, frame: Frame, order: NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self, centres: Array, frame: Frame, order: NDArray[np.int64] | None = None
+    ) -> None:
         from .._jit.lloyd import PANEL
 
         k, p = centres.shape
@@ -79,12 +81,12 @@ class Centres:
         moved = (self.centres - frame.mean) * frame.scale
         self.rounded = np.ascontiguousarray(moved.astype(np.float32))
         squares = np.einsum("ij,ij->i", moved, moved)
-        self.halves = np.full(len(self.order), np.inf, dtype=np.float32)
-        self.halves[self.place] = 0.5 * squares
+        halves = np.full(len(self.order), np.inf, dtype=np.float32)
+        halves[self.place] = 0.5 * squares
         padded = np.zeros((len(self.order), p), dtype=np.float32)
         padded[self.place] = self.rounded
         self.panels = np.ascontiguousarray(padded.reshape(-1, PANEL, p).transpose(0, 2, 1))
-        self.halves = self.halves.reshape(-1, PANEL)
+        self.halves = halves.reshape(-1, PANEL)
         farthest = math.sqrt(float(squares.max())) * (1.0 + 1e-6)
         unit = 2.0**-24
         gamma = p * unit / (1.0 - p * unit) if p < _FEATURES else 1e9
@@ -149,7 +151,7 @@ class Labeller:
         self, design: Design, frame: Frame, weights: Array | None = None, *, keep: bool = True
     ) -> None:
         self.design, self.frame, self.keep = design, frame, keep
-        self.weights = np.empty(0) if weights is None else np.ascontiguousarray(weights, np.float64)
+        self.weights = np.ascontiguousarray([] if weights is None else weights, np.float64)
         self.labels = np.full(design.rows_here, -1, dtype=np.int32)
         self.last: Centres | None = None
         self._upper = self._lower = np.empty(0, dtype=np.float32)
@@ -168,12 +170,15 @@ class Labeller:
         drift, groups = (np.empty(0), np.empty(0)) if fresh else now.drift_from(self.last)  # type: ignore[arg-type]
         sums, masses, changed = np.zeros(centres.shape), np.zeros(len(centres)), 0
         for rows, block in pieces(self.design, None if self.keep else 1 << 17):
+
+            def work(a: int, b: int, at: int = rows.start, whole: Any = block) -> Tally:
+                part = whole if b - a == whole.shape[0] else whole[a:b]
+                mine = slice(at + a, at + b)
+                return self._stretch(part, mine, now, (drift, groups), fresh, collect)
+
             tallies = over_rows(
                 block.shape[0],
-                lambda a, b: self._stretch(
-                    block[a:b] if (a, b) != (0, block.shape[0]) else block,
-                    slice(rows.start + a, rows.start + b), now, (drift, groups), fresh, collect,
-                ),
+                work,
                 least=max(256, min(_LEAST, (1 << 23) // max(1, centres.size))),
             )  # fmt: skip
             for tally in tallies:
@@ -223,6 +228,7 @@ class Labeller:
 
 def pieces(design: Design, most: int | None = None) -> Iterator[tuple[slice, Any]]:
     """(rows, block) in the precision of the data: all at once in memory, else as they are read."""
+    design = getattr(design, "local", design)  # of rows over ranks, those held here
     if isinstance(design, Dense | Sparse):
         n = design.shape[0]
         X = design.X if isinstance(design, Sparse) else np.ascontiguousarray(design.X)

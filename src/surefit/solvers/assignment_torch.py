@@ -1,4 +1,4 @@
-"""Exact labels of a torch tensor's rows, on its device; the method is that of :mod:`surefit.solvers.assignment`.
+"""Exact labels of a torch tensor's rows, on its device, as :mod:`surefit.solvers.assignment` does it.
 
 One product a block of rows, in float32 with the bound E; rows that it leaves open are compared by
 differences in float64, and what is still open there goes to the processor, to be decided exactly.
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import to_numpy
-from ..design import Dense, Torch
+from ..design import Dense, Design
 from .assignment import Centres, Frame, Labeller, Tally
 
 __all__ = ["TorchLabeller"]
@@ -24,11 +24,13 @@ _CELLS = 1 << 24  # scores, or differences, at a time
 class TorchLabeller:
     """The labels of a tensor's rows; see :class:`surefit.solvers.assignment.Labeller`."""
 
-    def __init__(self, design: Torch, frame: Frame, weights: Any = None) -> None:
+    def __init__(self, design: Design, frame: Frame, weights: Any = None) -> None:
         import torch
 
         self.design, self.frame, self.weights = design, frame, weights
-        device = design.X.device
+        local: Any = getattr(design, "local", design)
+        self.X = local.X
+        device = self.X.device
         self.labels = torch.full((design.rows_here,), -1, dtype=torch.int32, device=device)
         self.mean = torch.as_tensor(frame.mean, device=device)
 
@@ -36,7 +38,7 @@ class TorchLabeller:
         """Label every row; with ``collect`` also add up the rows of each cluster."""
         import torch
 
-        X = self.design.X
+        X = self.X
         k, p = centres.shape
         now = Centres(centres, self.frame)
         table = torch.as_tensor(now.centres, device=X.device)

@@ -1,13 +1,13 @@
 r"""Lloyd's k-means: assign every row to its nearest centre, move every centre to the mean of its rows.
 
-The sum of squares W(z, c) = sum_i w_i |x_i - c_{z_i}|^2 is minimised over the labels z with c fixed, then over
-the centres c with z fixed (block coordinate descent), so it never rises; there are finitely many
+The sum of squares W(z, c) = sum_i w_i |x_i - c_{z_i}|^2 is minimised over the labels z with c fixed, then
+over the centres c with z fixed (block coordinate descent), so it never rises; there are finitely many
 assignments, so labels repeat after finitely many passes: neither step then changes anything. That is a
 stationary point, not the least sum (CLU-1).
 
 A pass is a function of the centres: labels are exact and sums are formed anew (see
 :mod:`surefit.solvers.assignment`). So a run can go on from the centres of any iteration, and ends with the
-same bits. The value of an iterate is W of the centres *before* the step and their labels, from the sums alone:
+same bits. The value of an iterate is W of the centres *before* the step and their labels, from the sums:
 W = sum w|x - m|^2 - 2 sum_j <c_j - m, S_j> + sum_j w_j |c_j - m|^2, m the mean of all rows.
 
 A cluster without weight takes the row that lies farthest from its centre, as in scikit-learn.
@@ -72,22 +72,31 @@ def describe(design: Design, weights: Any, extra: Array | None = None) -> Settin
             squares = block.multiply(block)
             each = np.asarray(squares.sum(axis=1)).ravel()
             reach = float(abs(block.data).max(initial=0.0))
-            return np.asarray(squares.sum(axis=0)).ravel(), float(each.sum() if w is None else each @ w), reach
+            return (
+                np.asarray(squares.sum(axis=0)).ravel(),
+                float(each.sum() if w is None else each @ w),
+                reach,
+            )
         if is_torch(block):
             import torch
 
             gap = block.double() - torch.as_tensor(origin, device=block.device)
             squares = gap * gap
             each = squares.sum(dim=1)
-            return to_numpy(squares.sum(dim=0)), float(each.sum() if w is None else each @ w), float(gap.abs().max())
-        step, found = max(1, (1 << 16) // p), [np.zeros(p), 0.0, 0.0]
+            return (
+                to_numpy(squares.sum(dim=0)),
+                float(each.sum() if w is None else each @ w),
+                float(gap.abs().max()),
+            )
+        step = max(1, (1 << 16) // p)
+        sums, total, reach = np.zeros(p), 0.0, 0.0
         for k in range(0, len(block), step):
             gap = np.asarray(block[k : k + step], dtype=np.float64) - origin
-            found[2] = max(found[2], float(gap.max()), -float(gap.min()))
+            reach = max(reach, float(gap.max()), -float(gap.min()))
             np.square(gap, out=gap)
-            found[0] = found[0] + gap.sum(axis=0)
-            found[1] += float(gap.sum() if w is None else w[k : k + step] @ gap.sum(axis=1))
-        return found[0], found[1], found[2]
+            sums += gap.sum(axis=0)
+            total += float(gap.sum() if w is None else w[k : k + step] @ gap.sum(axis=1))
+        return sums, total, reach
 
     with np.errstate(over="ignore", invalid="ignore"):
         parts = _over(design, part)
@@ -109,13 +118,15 @@ def _column_sums(block: Any) -> Array:
     if is_torch(block):
         return to_numpy(block.double().sum(dim=0))
     sums: Array = np.sum(
-        [block[k : k + 1024].sum(axis=0, dtype=np.float64) for k in range(0, len(block), 1024)], axis=0
+        [block[k : k + 1024].sum(axis=0, dtype=np.float64) for k in range(0, len(block), 1024)],
+        axis=0,
     )
     return sums
 
 
 def _over(design: Design, work: Any) -> list[Any]:
     """``work(rows, block)`` over the rows, in order; stretches of an array in memory side by side."""
+    design = getattr(design, "local", design)
     if isinstance(design, Dense):
         X = design.X
         return over_rows(design.shape[0], lambda a, b: work(slice(a, b), X[a:b]), least=8192)
@@ -126,7 +137,7 @@ def _over(design: Design, work: Any) -> list[Any]:
 
 def labeller_of(design: Design, frame: Frame, weights: Any, *, keep: bool = True) -> Any:
     """The labeller for what the rows are."""
-    if isinstance(design, Torch) or is_torch(getattr(design, "X", None)):
+    if isinstance(getattr(design, "local", design), Torch):
         from .assignment_torch import TorchLabeller
 
         return TorchLabeller(design, frame, weights)
@@ -135,11 +146,15 @@ def labeller_of(design: Design, frame: Frame, weights: Any, *, keep: bool = True
 
 def lloyd(labeller: Any, centres: Array, spread: float) -> Iterator[Iterate]:
     """Passes from these centres on, until no label changes."""
-    design, frame, group = labeller.design, labeller.frame, labeller.design.group
+    frame, group = labeller.frame, labeller.design.group
     while True:
         sums, masses, changed = group.sum(*(np.asarray(part) for part in labeller.step(centres)))
         gap = centres - frame.mean
-        value = spread - 2.0 * float(np.vdot(gap, sums)) + float(masses @ np.einsum("ij,ij->i", gap, gap))
+        value = (
+            spread
+            - 2.0 * float(np.vdot(gap, sums))
+            + float(masses @ np.einsum("ij,ij->i", gap, gap))
+        )
         empty = np.flatnonzero(masses == 0.0)
         if len(empty):
             _relocate(labeller, centres, empty, sums, masses)
@@ -158,12 +173,18 @@ def _relocate(labeller: Any, centres: Array, empty: Any, sums: Array, masses: Ar
     design, mean = labeller.design, labeller.frame.mean
     squares = to_numpy(squares_to(design, centres, labeller.labels))
     far = np.lexsort((np.arange(len(squares)), -squares))[: len(empty)]
-    weights = np.ones(len(far)) if labeller.weights is None or not len(labeller.weights) else to_numpy(labeller.weights)[far]
+    weights = (
+        np.ones(len(far))
+        if labeller.weights is None or not len(labeller.weights)
+        else to_numpy(labeller.weights)[far]
+    )
     mine = [
         (-float(squares[i]), design.first_row + int(i), int(labeller.labels[int(i)]), float(w), row)
         for i, w, row in zip(far, weights, rows_here(design, far))
     ]
-    everyone = sorted((item for part in design.group.gather(mine) for item in part), key=lambda item: item[:2])
+    everyone = sorted(
+        (item for part in design.group.gather(mine) for item in part), key=lambda item: item[:2]
+    )
     if not everyone or everyone[0][0] == 0.0:
         return  # fewer distinct rows than clusters
     for to, (_, _, label, w, row) in zip(empty, everyone):
@@ -179,32 +200,36 @@ def squares_to(design: Design, centres: Array, labels: Any) -> Any:
     from .._jit.lloyd_sparse import squares_sparse
 
     centres = np.ascontiguousarray(centres, dtype=np.float64)
+    count, design = design.rows_here, getattr(design, "local", design)
     if isinstance(design, Torch):
         import torch
 
         table = torch.as_tensor(centres, device=design.X.device)
         parts = [((b - table[labels[rows].long()]) ** 2).sum(dim=1) for rows, b in design.blocks()]
         return torch.cat(parts)
-    out = np.empty(design.rows_here)
+    out = np.empty(count)
 
     def fill(block: Any, rows: slice) -> None:
         if sp.issparse(block):
-            squares_sparse(block.data, block.indices, block.indptr, centres, labels[rows], out[rows])
+            squares_sparse(
+                block.data, block.indices, block.indptr, centres, labels[rows], out[rows]
+            )
         else:
             squares(block, centres, labels[rows], out[rows])
 
     for rows, block in pieces(design):
-        at, whole = rows.start, block
-        over_rows(
-            block.shape[0],
-            lambda a, b: fill(whole if b - a == whole.shape[0] else whole[a:b], slice(at + a, at + b)),  # noqa: B023
-        )
+
+        def work(a: int, b: int, at: int = rows.start, whole: Any = block) -> None:
+            fill(whole if b - a == whole.shape[0] else whole[a:b], slice(at + a, at + b))
+
+        over_rows(block.shape[0], work)
     return out
 
 
 def rows_here(design: Design, index: Any) -> Array:
     """Some of the rows held here, as a float64 array."""
     index = np.asarray(index, dtype=np.int64)
+    design = getattr(design, "local", design)
     if isinstance(design, Dense):
         return np.asarray(design.X[index], dtype=np.float64)
     if isinstance(design, Sparse):
@@ -223,5 +248,5 @@ def rows_here(design: Design, index: Any) -> Array:
 def inertia(design: Design, centres: Array, labels: Any, weights: Any) -> float:
     """The weighted sum of squares over all ranks."""
     each = squares_to(design, centres, labels)
-    total = float(each.sum() if weights is None else each @ weights)
+    total = float((each if weights is None else each * weights).sum())
     return float(design.group.sum(np.float64(total if math.isfinite(total) else np.inf)))

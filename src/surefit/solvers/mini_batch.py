@@ -1,4 +1,4 @@
-r"""One step of mini-batch k-means: label a few rows, move each centre to the mean of all rows it was ever given.
+r"""One step of mini-batch k-means: label some rows, move each centre to the mean of all rows it ever had.
 
 With v_j the weight that centre j has seen, c_j <- (v_j c_j + sum of the new rows) / (v_j + their weight): a
 learning rate that falls as 1 / v_j, so that the centres settle, at no point that is sure to be stationary.
@@ -25,8 +25,8 @@ Array = NDArray[np.float64]
 
 
 def mini_batch_step(
-    batch: Design, weights: Any, centres: Array, seen: Array, random_state: Any, *, reassign: bool, ratio: float,
-    verbose: int = 0,
+    batch: Design, weights: Any, centres: Array, seen: Array, random_state: Any, *, reassign: bool,
+    ratio: float, verbose: int = 0,
 ) -> tuple[Array, float]:  # fmt: skip
     """New centres, and the batch's sum of squares about the old ones; ``seen`` is updated in place."""
     frame = describe(batch, weights, centres).frame

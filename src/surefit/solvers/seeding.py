@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._namespace import is_torch, to_numpy
+from .._namespace import to_numpy
 from .._threads import over_rows
 from ..design import Design, Torch
 from .assignment import pieces
@@ -111,11 +111,12 @@ def _distances(design: Design, rows: Array, closest: Array, w: Array) -> tuple[A
     from .._jit.seeding import closer
 
     found = np.empty((design.rows_here, len(rows)))
-    if isinstance(design, Torch):
+    near = getattr(design, "local", design)
+    if isinstance(near, Torch):
         import torch
 
-        table = torch.as_tensor(rows, device=design.X.device)
-        for part, block in design.blocks():
+        table = torch.as_tensor(rows, device=near.X.device)
+        for part, block in near.blocks():
             mode = "donot_use_mm_for_euclid_dist"
             squares = torch.cdist(block, table, compute_mode=mode).square()
             found[part] = np.minimum(to_numpy(squares), closest[part, None])
@@ -123,8 +124,6 @@ def _distances(design: Design, rows: Array, closest: Array, w: Array) -> tuple[A
     totals = np.zeros(len(rows))
     norms = np.einsum("ij,ij->i", rows, rows)
     for part, block in pieces(design):
-        if is_torch(block):
-            block = to_numpy(block)
         if sp.issparse(block):
             own = np.asarray(block.multiply(block).sum(axis=1), dtype=np.float64).reshape(-1, 1)
             squares = np.maximum(own - 2.0 * (block @ rows.T) + norms, 0.0)
