@@ -1,0 +1,3 @@
+"""temporary"""
+def gaussian_claims(model, design, proba, *, full):
+    return []
