@@ -1,6 +1,6 @@
 r"""One pass of EM for Gaussian mixtures over a block of rows: weigh, and add up, while the rows are in the cache.
 
-Rows are taken 128 at a time and turned, so that one instruction works on several of them. For each component
+Rows are taken 192 at a time and turned, so that one instruction works on several of them. For each component
 
     y = U'(x - mu),   U U' the precision,       log pi + log N = constant - ||y||^2 / 2,
 
@@ -8,10 +8,10 @@ then the responsibilities q of all components from the largest exponent down, th
 
     N_k += q,    s_k += q d,    S_k += q d d',    d = x - centre_k.
 
-U is triangular and S symmetric, so each costs p(p+1)/2 products a row and component. Two columns and four rows of
-a triangle are worked on together: a number loaded is used twice at least. Nothing is expanded: the squares
+U is triangular and S symmetric, so each costs p(p+1)/2 products a row and component. Four columns and four rows
+of a triangle are worked on together: a number loaded is used four times. Nothing is expanded: the squares
 are of differences, and the sums are of squares, so no digits cancel, however far the data are from 0. The spare
-rows of the last 128 have weight 0. ``reassoc`` must stay off in ``_exp`` (see ``exponential.py``), whose text is
+rows of the last 192 have weight 0. ``reassoc`` must stay off in ``_exp`` (see ``exponential.py``), whose text is
 repeated here. A closed file.
 """
 
@@ -26,7 +26,8 @@ from numba.extending import intrinsic
 
 __all__ = ["diag_joint", "diag_pass", "full_joint", "full_pass", "tied_joint", "tied_pass"]
 
-_B = 128
+_B = 192
+_NOTHING = 1e-40  # a smaller weight adds nothing: together they are far below scikit-learn's 10 eps a component
 _FAST = {"contract", "nsz"}
 _SUMS = {"reassoc", "contract", "nsz"}
 _V = "Array(float64, 1, 'C', readonly=True)"
@@ -175,61 +176,119 @@ def _padded(p):
 def _full_exponents(xt, means, turned, constants, d, acc, e):
     """e_kb = constant_k - ||U_k'(x_b - mu_k)||^2 / 2; turned[k, j, i] = U_k[i, j], padded with 0."""
     K, p = means.shape
-    a0, a1 = acc[0], acc[1]
+    a0, a1, a2, a3 = acc[0], acc[1], acc[2], acc[3]
     for k in range(K):
         _shift(xt, means[k], d)
         into = e[k]
         for b in range(_B):
             into[b] = 0.0
-        for j in range(0, p, 2):
-            u, v = turned[k, j], turned[k, j + 1]
-            d0, d1, d2, d3 = d[0], d[1], d[2], d[3]
-            for b in range(_B):
-                a0[b] = u[0] * d0[b] + u[1] * d1[b] + u[2] * d2[b] + u[3] * d3[b]
-                a1[b] = v[0] * d0[b] + v[1] * d1[b] + v[2] * d2[b] + v[3] * d3[b]
-            for i in range(4, min(j + 2, p), 4):
+        for j in range(0, p, 4):
+            r, s, t, u = turned[k, j], turned[k, j + 1], turned[k, j + 2], turned[k, j + 3]
+            for i in range(0, j, 4):
                 d0, d1, d2, d3 = d[i], d[i + 1], d[i + 2], d[i + 3]
+                r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
+                s0, s1, s2, s3 = s[i], s[i + 1], s[i + 2], s[i + 3]
+                t0, t1, t2, t3 = t[i], t[i + 1], t[i + 2], t[i + 3]
                 u0, u1, u2, u3 = u[i], u[i + 1], u[i + 2], u[i + 3]
-                v0, v1, v2, v3 = v[i], v[i + 1], v[i + 2], v[i + 3]
+                if i == 0:
+                    for b in range(_B):
+                        a0[b] = r0 * d0[b] + r1 * d1[b] + r2 * d2[b] + r3 * d3[b]
+                        a1[b] = s0 * d0[b] + s1 * d1[b] + s2 * d2[b] + s3 * d3[b]
+                        a2[b] = t0 * d0[b] + t1 * d1[b] + t2 * d2[b] + t3 * d3[b]
+                        a3[b] = u0 * d0[b] + u1 * d1[b] + u2 * d2[b] + u3 * d3[b]
+                else:
+                    for b in range(_B):
+                        a0[b] += r0 * d0[b] + r1 * d1[b] + r2 * d2[b] + r3 * d3[b]
+                        a1[b] += s0 * d0[b] + s1 * d1[b] + s2 * d2[b] + s3 * d3[b]
+                        a2[b] += t0 * d0[b] + t1 * d1[b] + t2 * d2[b] + t3 * d3[b]
+                        a3[b] += u0 * d0[b] + u1 * d1[b] + u2 * d2[b] + u3 * d3[b]
+            if j == 0:
                 for b in range(_B):
-                    a0[b] += u0 * d0[b] + u1 * d1[b] + u2 * d2[b] + u3 * d3[b]
-                    a1[b] += v0 * d0[b] + v1 * d1[b] + v2 * d2[b] + v3 * d3[b]
+                    a0[b] = a1[b] = a2[b] = a3[b] = 0.0
+            # the corner on the diagonal is a triangle: ten products, then the four squares
+            d0, d1, d2, d3 = d[j], d[j + 1], d[j + 2], d[j + 3]
+            r0, s0, s1 = r[j], s[j], s[j + 1]
+            t0, t1, t2 = t[j], t[j + 1], t[j + 2]
+            u0, u1, u2, u3 = u[j], u[j + 1], u[j + 2], u[j + 3]
             for b in range(_B):
-                into[b] += a0[b] * a0[b] + a1[b] * a1[b]
+                y0 = a0[b] + r0 * d0[b]
+                y1 = a1[b] + s0 * d0[b] + s1 * d1[b]
+                y2 = a2[b] + t0 * d0[b] + t1 * d1[b] + t2 * d2[b]
+                y3 = a3[b] + u0 * d0[b] + u1 * d1[b] + u2 * d2[b] + u3 * d3[b]
+                into[b] += y0 * y0 + y1 * y1 + y2 * y2 + y3 * y3
         c = constants[k]
         for b in range(_B):
             into[b] = c - 0.5 * into[b]
 
 
+@njit("void(float64[::1], int64, float64, float64, float64, float64)", cache=True, nogil=True)
+def _add(row, j, a, b, c, d):
+    row[j] += a
+    row[j + 1] += b
+    row[j + 2] += c
+    row[j + 3] += d
+
+
+@njit(f"int64(float64[:, ::1], float64[::1], {_V}, float64[:, ::1], float64[::1])", cache=True, nogil=True)
+def _gather(xt, q, centre, d, weight):
+    """The differences and weights of the rows that count, side by side; how many, in eights."""
+    rows = np.empty(_B, dtype=np.int64)
+    count = 0
+    for b in range(_B):
+        rows[count] = b
+        count += q[b] > _NOTHING
+    if count > _B - 32:  # nearly all
+        _shift(xt, centre, d)
+        for b in range(_B):
+            weight[b] = q[b]
+        return _B
+    size = 8 * ((count + 7) // 8)
+    for c in range(count):
+        weight[c] = q[rows[c]]
+    for c in range(count, size):
+        rows[c], weight[c] = rows[0], 0.0
+    for j in range(len(centre)):
+        m, x, into = centre[j], xt[j], d[j]
+        for c in range(size):
+            into[c] = x[rows[c]] - m
+    return size
+
+
 @njit(f"void(float64[:, ::1], float64[:, ::1], {_M}, float64[:, ::1], float64[:, ::1], float64[::1], float64[:, ::1], "
       "float64[:, :, ::1])", cache=True, nogil=True, fastmath=_SUMS)  # fmt: skip
 def _full_scatter(xt, q, centres, d, acc, mass, first, second):
-    """The sums N, s and the lower triangle of S, two rows and four columns at a time."""
+    """The sums N, s and the lower triangle of S, four rows and four columns at a time."""
     K, p = centres.shape
-    w0, w1 = acc[0], acc[1]
+    w0, w1, w2, w3, weight = acc[0], acc[1], acc[2], acc[3], acc[4]
     for k in range(K):
-        _shift(xt, centres[k], d)
-        weight = q[k]
+        size = _gather(xt, q[k], centres[k], d, weight)
         total = 0.0
-        for b in range(_B):
+        for b in range(size):
             total += weight[b]
-        if total == 0.0:
-            continue
         mass[k] += total
-        for i in range(0, p, 2):
-            x0, x1 = d[i], d[i + 1]
-            t0, t1 = 0.0, 0.0
-            for b in range(_B):
+        if size == 0:
+            continue
+        for i in range(0, p, 4):
+            x0, x1, x2, x3 = d[i], d[i + 1], d[i + 2], d[i + 3]
+            t0 = t1 = t2 = t3 = 0.0
+            for b in range(size):
                 w0[b] = weight[b] * x0[b]
                 w1[b] = weight[b] * x1[b]
+                w2[b] = weight[b] * x2[b]
+                w3[b] = weight[b] * x3[b]
                 t0 += w0[b]
                 t1 += w1[b]
+                t2 += w2[b]
+                t3 += w3[b]
             first[k, i] += t0
             first[k, i + 1] += t1
-            for j in range(0, min(i + 2, p), 4):
+            first[k, i + 2] += t2
+            first[k, i + 3] += t3
+            for j in range(0, i + 1, 4):
                 d0, d1, d2, d3 = d[j], d[j + 1], d[j + 2], d[j + 3]
                 s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
-                for b in range(_B):
+                s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = 0.0
+                for b in range(size):
                     s00 += w0[b] * d0[b]
                     s01 += w0[b] * d1[b]
                     s02 += w0[b] * d2[b]
@@ -238,16 +297,18 @@ def _full_scatter(xt, q, centres, d, acc, mass, first, second):
                     s11 += w1[b] * d1[b]
                     s12 += w1[b] * d2[b]
                     s13 += w1[b] * d3[b]
-                row = second[k, i]
-                row[j] += s00
-                row[j + 1] += s01
-                row[j + 2] += s02
-                row[j + 3] += s03
-                row = second[k, i + 1]
-                row[j] += s10
-                row[j + 1] += s11
-                row[j + 2] += s12
-                row[j + 3] += s13
+                    s20 += w2[b] * d0[b]
+                    s21 += w2[b] * d1[b]
+                    s22 += w2[b] * d2[b]
+                    s23 += w2[b] * d3[b]
+                    s30 += w3[b] * d0[b]
+                    s31 += w3[b] * d1[b]
+                    s32 += w3[b] * d2[b]
+                    s33 += w3[b] * d3[b]
+                _add(second[k, i], j, s00, s01, s02, s03)
+                _add(second[k, i + 1], j, s10, s11, s12, s13)
+                _add(second[k, i + 2], j, s20, s21, s22, s23)
+                _add(second[k, i + 3], j, s30, s31, s32, s33)
 
 
 @njit(f"float64({_M}, {_M}, {_T}, {_V}, {_M}, boolean, {_M}, float64[::1], float64[:, ::1], float64[:, :, ::1])",
@@ -260,7 +321,7 @@ def full_pass(X, means, turned, constants, centres, hard, q, mass, first, second
     n, p = X.shape
     K, P = means.shape[0], _padded(p)
     xt, d = np.zeros((P, _B)), np.zeros((P, _B))
-    acc, e = np.empty((2, _B)), np.empty((K, _B))
+    acc, e = np.empty((5, _B)), np.empty((K, _B))
     value = 0.0
     for start in range(0, n, _B):
         count = _turn(X, start, xt)
@@ -279,7 +340,7 @@ def full_joint(X, means, turned, constants, out):
     n, p = X.shape
     K, P = means.shape[0], _padded(p)
     xt, d = np.zeros((P, _B)), np.zeros((P, _B))
-    acc, e = np.empty((2, _B)), np.empty((K, _B))
+    acc, e = np.empty((5, _B)), np.empty((K, _B))
     for start in range(0, n, _B):
         count = _turn(X, start, xt)
         _full_exponents(xt, means, turned, constants, d, acc, e)
