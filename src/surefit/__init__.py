@@ -42,6 +42,7 @@ _MODULES = (
     "kernels",
     "linear_model",
     "losses",
+    "mixture",
     "model_selection",
     "multiclass",
     "neighbors",

@@ -1,4 +1,4 @@
-r"""One pass of EM for Gaussian mixtures over a block of rows: weigh, and add up, while the rows are in the cache.
+r"""One pass of EM for Gaussian mixtures over a block of rows: weigh and add up, while they are in the cache.
 
 Rows are taken 192 at a time and turned, so that one instruction works on several of them. For each component
 
@@ -8,11 +8,11 @@ then the responsibilities q of all components from the largest exponent down, th
 
     N_k += q,    s_k += q d,    S_k += q d d',    d = x - centre_k.
 
-U is triangular and S symmetric, so each costs p(p+1)/2 products a row and component. Four columns and four rows
-of a triangle are worked on together: a number loaded is used four times. Nothing is expanded: the squares
-are of differences, and the sums are of squares, so no digits cancel, however far the data are from 0. The spare
-rows of the last 192 have weight 0. ``reassoc`` must stay off in ``_exp`` (see ``exponential.py``), whose text is
-repeated here. A closed file.
+U is triangular and S symmetric, so each costs p(p+1)/2 products a row and component. Four columns and
+four rows of a triangle are worked on together: a number loaded is used four times. Nothing is expanded:
+the squares are of differences, and the sums are of squares, so no digits cancel, however far the data are
+from 0. The spare rows of the last 192 have weight 0. ``reassoc`` must stay off in ``_exp`` (see
+``exponential.py``), whose text is repeated here. A closed file.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from numba.extending import intrinsic
 __all__ = ["diag_joint", "diag_pass", "full_joint", "full_pass", "tied_joint", "tied_pass"]
 
 _B = 192
-_NOTHING = 1e-40  # a smaller weight adds nothing: together they are far below scikit-learn's 10 eps a component
+_NOTHING = 1e-40  # all smaller weights together are far below the 10 eps that a count starts from
 _FAST = {"contract", "nsz"}
 _SUMS = {"reassoc", "contract", "nsz"}
 _V = "Array(float64, 1, 'C', readonly=True)"
 _M = "Array(float64, 2, 'C', readonly=True)"
+_S, _R = "float64[::1]", "float64[:, ::1]"  # sums, and rows turned
 _T = "Array(float64, 3, 'C', readonly=True)"
 
 
@@ -55,7 +56,9 @@ def _float(typingctx, x):
     return types.float64(x), codegen
 
 
-@njit("float64(float64)", cache=True, nogil=True, fastmath=_FAST, error_model="numpy", inline="always")  # fmt: skip
+@njit(
+    "float64(float64)", cache=True, nogil=True, fastmath=_FAST, error_model="numpy", inline="always"
+)
 def _exp(x):
     """exp(x) for x <= 0, below an ulp; 0 under -708."""
     y = -708.0 if x < -708.0 else x
@@ -106,7 +109,13 @@ def _shift(xt, centre, d):
             into[b] = x[b] - c
 
 
-@njit("float64(float64[:, ::1], int64, boolean)", cache=True, nogil=True, fastmath=_FAST, error_model="numpy")  # fmt: skip
+@njit(
+    "float64(float64[:, ::1], int64, boolean)",
+    cache=True,
+    nogil=True,
+    fastmath=_FAST,
+    error_model="numpy",
+)
 def _weigh(e, count, hard):
     """Exponents to responsibilities, in place; returns the sum over rows of the log of the total.
 
@@ -229,7 +238,11 @@ def _add(row, j, a, b, c, d):
     row[j + 3] += d
 
 
-@njit(f"int64(float64[:, ::1], float64[::1], {_V}, float64[:, ::1], float64[::1])", cache=True, nogil=True)
+@njit(
+    f"int64(float64[:, ::1], float64[::1], {_V}, float64[:, ::1], float64[::1])",
+    cache=True,
+    nogil=True,
+)
 def _gather(xt, q, centre, d, weight):
     """The differences and weights of the rows that count, side by side; how many, in eights."""
     rows = np.empty(_B, dtype=np.int64)
@@ -254,8 +267,8 @@ def _gather(xt, q, centre, d, weight):
     return size
 
 
-@njit(f"void(float64[:, ::1], float64[:, ::1], {_M}, float64[:, ::1], float64[:, ::1], float64[::1], float64[:, ::1], "
-      "float64[:, :, ::1])", cache=True, nogil=True, fastmath=_SUMS)  # fmt: skip
+@njit(f"void({_R}, {_R}, {_M}, {_R}, {_R}, {_S}, {_R}, float64[:, :, ::1])",
+      cache=True, nogil=True, fastmath=_SUMS)  # fmt: skip
 def _full_scatter(xt, q, centres, d, acc, mass, first, second):
     """The sums N, s and the lower triangle of S, four rows and four columns at a time."""
     K, p = centres.shape
@@ -311,12 +324,13 @@ def _full_scatter(xt, q, centres, d, acc, mass, first, second):
                 _add(second[k, i + 3], j, s30, s31, s32, s33)
 
 
-@njit(f"float64({_M}, {_M}, {_T}, {_V}, {_M}, boolean, {_M}, float64[::1], float64[:, ::1], float64[:, :, ::1])",
+@njit(f"float64({_M}, {_M}, {_T}, {_V}, {_M}, boolean, {_M}, {_S}, {_R}, float64[:, :, ::1])",
       cache=True, nogil=True)  # fmt: skip
 def full_pass(X, means, turned, constants, centres, hard, q, mass, first, second):
     """Responsibilities of the rows and their sums around ``centres``; returns the log-likelihood.
 
-    With rows in ``q``, these are the responsibilities, and 0 is returned. ``turned`` (K, P, P), ``first`` (K, P) and ``second`` (K, P, P) are padded to P, a multiple of 4.
+    With rows in ``q``, these are the responsibilities, and 0 is returned. ``turned`` (K, P, P), ``first``
+    (K, P) and ``second`` (K, P, P) are padded to P, a multiple of 4.
     """
     n, p = X.shape
     K, P = means.shape[0], _padded(p)
@@ -350,7 +364,12 @@ def full_joint(X, means, turned, constants, out):
 # ---------------------------------------------------------------------------- diagonal covariances
 
 
-@njit(f"void(float64[:, ::1], {_M}, {_M}, {_V}, float64[:, ::1])", cache=True, nogil=True, fastmath=_SUMS)
+@njit(
+    f"void(float64[:, ::1], {_M}, {_M}, {_V}, float64[:, ::1])",
+    cache=True,
+    nogil=True,
+    fastmath=_SUMS,
+)
 def _diag_exponents(xt, means, roots, constants, e):
     K, p = means.shape
     for k in range(K):
@@ -443,7 +462,9 @@ def _tied_exponents(xt, white, turned, constants, y, e):
 @njit(f"float64({_M}, {_V}, {_M}, {_M}, {_V}, {_M}, boolean, float64[::1], float64[:, ::1], float64[:, ::1], "
       "float64[:, ::1])", cache=True, nogil=True, fastmath=_SUMS)  # fmt: skip
 def tied_pass(X, middle, white, turned, constants, centres, hard, mass, first, second, pairs):
-    """The same with one covariance; ``white`` and ``centres`` are less ``middle``. ``second`` adds up r r', r = x - sum_k q_k centre_k; ``pairs`` q_k q_l.
+    """The same with one covariance; ``white`` and ``centres`` are less ``middle``.
+
+    ``second`` adds up r r', r = x - sum_k q_k centre_k, and ``pairs`` q_k q_l.
 
     From these, sum_k q_k (x - c_k)(x - c_k)' = r r' + sum_{k<l} q_k q_l (c_k - c_l)(c_k - c_l)'.
     """

@@ -1,8 +1,8 @@
 """Restarts of EM, the best of which is kept, with scikit-learn's stopping rule, messages and warning.
 
-Where the rows come with a checkpoint, the state is kept every second: the parameters, the trace, which restart,
-the best so far and the generator. A fit that is started again goes on from there, and ends with the same bits as
-one that never stopped.
+Where the rows come with a checkpoint, the state is kept every second: the parameters, the trace, which
+restart, the best so far and the generator. A fit that is started again goes on from there, and ends with
+the same bits as one that never stopped.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class Restarts:
             )
         return best
 
-    def _climb(self, climb: Climb, number: int, best: Climb | None, rng: Any, before: float) -> None:
+    def _climb(
+        self, climb: Climb, number: int, best: Climb | None, rng: Any, before: float
+    ) -> None:
         clock = time.perf_counter()
         saved = clock
 
@@ -102,7 +104,11 @@ class Restarts:
             climb.slacks.append(getattr(iterate.x, "slack", 0.0))
             now = time.perf_counter()
             if (done := len(climb.bounds)) % self.model.verbose_interval == 0:
-                self._say(1, f"  Iteration {done}", f"\t time lapse {now - clock:.5f}s\t ll change {iterate.estimate:.5f}")
+                self._say(
+                    1,
+                    f"  Iteration {done}",
+                    f"\t time lapse {now - clock:.5f}s\t ll change {iterate.estimate:.5f}",
+                )
                 clock = now
             if self.design.checkpoint is not None and now - saved >= SAVE_EVERY:
                 self._save(climb, number, best, rng)
@@ -159,7 +165,8 @@ class Restarts:
         rng.set_state(("MT19937", state["keys"], int(place), int(has), float(cached)))
         found: list[Climb | None] = []
         for name in ("now", "best"):
-            parts = {k.removeprefix(f"{name}_"): v for k, v in state.items() if k.startswith(f"{name}_")}  # fmt: skip
+            head = f"{name}_"
+            parts = {k.removeprefix(head): v for k, v in state.items() if k.startswith(head)}
             if not parts:
                 found.append(None)
                 continue
@@ -171,4 +178,4 @@ class Restarts:
                     bool(state[f"{name}.converged"]),
                 )
             )
-        return int(state["restart"]), *found
+        return int(state["restart"]), found[0], found[1]

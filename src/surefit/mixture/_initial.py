@@ -1,11 +1,11 @@
 """Where EM starts: scikit-learn's four ways, and the plain one of the textbook (EM-2).
 
-scikit-learn starts from responsibilities: a cell of k-means, a random row of weights, or one row for each component,
-and takes the M-step of these. :func:`initial_parameters` is the plain start: uniform weights, means that are rows
-(random ones, or by k-means++), and the variance of the data for every component.
+scikit-learn starts from responsibilities: a cell of k-means, a random row of weights, or one row for each
+component, and takes the M-step of these. :func:`initial_parameters` is the plain start: uniform weights,
+means that are rows (random ones, or by k-means++), and the variance of the data for every component.
 
-Rows are named by their number among all rows and drawn from one generator, so that the start does not depend on
-how they are stored or spread.
+Rows are named by their number among all rows and drawn from one generator, so that the start does not
+depend on how they are stored or spread.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def initial_parameters(
     Returns
     -------
     dict
-        ``weights_init``: all 1 / n_components. ``means_init``: the rows. ``precisions_init``: the inverse of the
-        data's covariance (divided by n), of its diagonal, or of the mean of that, for every component.
+        ``weights_init``: all 1 / n_components. ``means_init``: the rows. ``precisions_init``: the inverse
+        of the data's covariance (divided by n), of its diagonal, or of the mean of that, for every
+        component.
 
     Examples
     --------
@@ -91,14 +92,16 @@ def initial_parameters(
     _, covariance = data_moments(design)
     covariance += reg_covar * np.eye(design.shape[1])
     variances = np.diag(covariance)
-    one: Any = {
+    one = {
         "full": lambda: np.linalg.inv(covariance),
         "tied": lambda: np.linalg.inv(covariance),
         "diag": lambda: 1.0 / variances,
         "spherical": lambda: 1.0 / variances.mean(),
     }[covariance_type]()
-    one = 0.5 * (one + one.T) if np.ndim(one) == 2 else one
-    each = one if covariance_type == "tied" else np.repeat(np.asarray(one)[None], n_components, axis=0)
+    one = 0.5 * (one + np.transpose(one))
+    each = (
+        one if covariance_type == "tied" else np.repeat(np.asarray(one)[None], n_components, axis=0)
+    )
     return {
         "weights_init": np.full(n_components, 1.0 / n_components),
         "means_init": rows_of(design, chosen),
@@ -106,9 +109,7 @@ def initial_parameters(
     }
 
 
-def start_from(
-    X: Any, design: Design, how: str, n_components: int, rng: Any
-) -> Start:
+def start_from(X: Any, design: Design, how: str, n_components: int, rng: Any) -> Start:
     """scikit-learn's initial responsibilities."""
     if how == "random":
         return Start(_random_source(design, n_components, rng), True)
@@ -153,7 +154,8 @@ def _random_source(design: Design, K: int, rng: Any) -> Source:
     skip(rng, first)
     q = draw(rng, here)
     skip(rng, n - first - here)
-    q = like(q, design.X) if is_torch(getattr(design, "X", None)) else q
+    rows_in = getattr(design, "X", None)
+    q = like(q, rows_in) if is_torch(rows_in) else q
     return lambda: lambda rows: q[rows]
 
 
@@ -187,7 +189,7 @@ def _chosen_rows(X: Any, design: Design, how: str, K: int, rng: Any) -> Any:
 
 
 def _plus_plus(design: Design, K: int, rng: Any) -> Any:
-    """k-means++ in one pass a centre: each row in proportion to its squared distance from the centres so far."""
+    """k-means++, one pass a centre: rows in proportion to their squared distance from those so far."""
     chosen = [int(rng.randint(design.shape[0]))]
     nearest: Any = None
     for _ in range(K - 1):

@@ -2,10 +2,11 @@ r"""Gaussian mixtures by EM (GMM-1, GMM-2, GMM-3).
 
     p(x) = sum_k pi_k N(x | mu_k, Sigma_k),     maximise (1/n) sum_n log p(x_n)
 
-is not convex, has K! equal solutions (the components may be renamed), and without a floor under the variances no
-maximum at all: a component that sits on one row may shrink for ever. ``reg_covar`` is that floor. The certificate
-therefore speaks of a stationary point, of what is exact at it, and of the components that the floor holds up;
-see ``_mixture_claims.py``. The algorithm is in ``surefit/solvers/gaussian_mixture.py``.
+is not convex, has K! equal solutions (the components may be renamed), and without a floor under the
+variances no maximum at all: a component that sits on one row may shrink for ever. ``reg_covar`` is that
+floor. The certificate therefore speaks of a stationary point, of what is exact at it, and of the
+components that the floor holds up; see ``_mixture_claims.py``. The algorithm is in
+``surefit/solvers/gaussian_mixture.py``.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class GaussianMixture(Mixture):
     tol : float, default=1e-3
         EM stops when the mean log-likelihood changes by less.
     reg_covar : float, default=1e-6
-        Added to the variances: the floor without which the likelihood has no maximum. The claim "variance floor"
-        names the components that it holds up.
+        Added to the variances: the floor without which the likelihood has no maximum. The claim "variance
+        floor" names the components that it holds up.
     max_iter : int, default=100
     n_init : int, default=1
         How many starts; the best end is kept.
@@ -90,16 +91,19 @@ class GaussianMixture(Mixture):
     final_lower_bound_ : float
         The objective at the fitted parameters.
     ridge_slacks_ : array of shape (n_iter_,)
-        How much each step may have lost to ``reg_covar`` (an untrusted witness for the claim on monotonicity).
+        How much each step may have lost to ``reg_covar`` (an untrusted witness for the claim on
+        monotonicity).
     certificate_ : Certificate
 
     Examples
     --------
     >>> import numpy as np
     >>> from surefit.mixture import GaussianMixture
-    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
-    >>> model = GaussianMixture(2, random_state=0, reg_covar=0.1).fit(X)
-    >>> model.predict([[0, 0], [12, 3]]).tolist() == model.predict(X[[0, 3]]).tolist()
+    >>> X = np.array([[1, 2], [2, 4], [1, 0], [10, 2], [11, 4], [10, 0]])
+    >>> model = GaussianMixture(2, random_state=0).fit(X)
+    >>> sorted(model.means_.round(3).tolist())
+    [[1.333, 2.0], [10.333, 2.0]]
+    >>> model.certificate_.ok
     True
     """
 
@@ -191,7 +195,9 @@ class GaussianMixture(Mixture):
     def _fitted_on(self, X: Any) -> Any:
         X, _, _ = self._validate_training_data(X, None, None, reset=True)
         if X.shape[0] < self._least_rows:
-            raise ValueError(f"Found array with {X.shape[0]} sample(s) while a minimum of 2 is required.")
+            raise ValueError(
+                f"Found array with {X.shape[0]} sample(s) while a minimum of 2 is required."
+            )
         self._check_dispatch()
         design = as_design(X)
         given = self._given(design.shape[1])
@@ -237,7 +243,7 @@ class GaussianMixture(Mixture):
         return given
 
     def _first(self, X: Any, design: Design, given: dict[str, Any], rng: Any) -> Gaussians:
-        """Where a climb starts: scikit-learn's responsibilities, and what was given in place of their M-step."""
+        """Where a climb starts: the M-step of initial responsibilities, but for what was given."""
         kind, K = self.covariance_type, self.n_components
         if len(given) < 3:
             start = start_from(X, design, self.init_params, K, rng)
@@ -255,7 +261,8 @@ class GaussianMixture(Mixture):
             given = {**given, "weights": to_numpy(theta.weights), "means": to_numpy(theta.means)}
         theta = from_precisions(kind, given["weights"], given["means"], given["precisions"])
         return theta._replace(**{
-            name: self._bring(getattr(theta, name), X) for name in ("weights", "means", "covariances", "factors")
+            name: self._bring(getattr(theta, name), X)
+            for name in ("weights", "means", "covariances", "factors")
         })  # fmt: skip
 
     def _keep(self, best: Climb, X: Any, design: Design) -> None:
@@ -266,10 +273,15 @@ class GaussianMixture(Mixture):
         def stored(values: Any) -> Any:
             if is_torch(X):
                 return values.to(X.dtype)
-            return np.asarray(values, dtype=design.dtype if design.dtype == np.float32 else np.float64)
+            return np.asarray(
+                values, dtype=design.dtype if design.dtype == np.float32 else np.float64
+            )
 
         self.weights_, self.means_ = stored(theta.weights), stored(theta.means)
-        self.covariances_, self.precisions_cholesky_ = stored(theta.covariances), stored(theta.factors)
+        self.covariances_, self.precisions_cholesky_ = (
+            stored(theta.covariances),
+            stored(theta.factors),
+        )
         wide = theta.factors if kind in ("full", "tied") else None
         precisions = theta.factors**2 if wide is None else wide @ wide.swapaxes(-1, -2)
         self.precisions_ = stored(precisions)
@@ -285,14 +297,21 @@ class GaussianMixture(Mixture):
     def _theta(self, X: Any) -> Gaussians:
         """The fitted parameters next to X, in float64."""
         names = ("weights_", "means_", "covariances_", "precisions_cholesky_")
-        return Gaussians(self.covariance_type, *(self._bring(getattr(self, name), X) for name in names))
+        return Gaussians(
+            self.covariance_type, *(self._bring(getattr(self, name), X) for name in names)
+        )
 
     def _log_joint(self, X: Any) -> Any:
         return log_joint(as_design(X), self._theta(X))
 
     def _n_parameters(self) -> int:
         K, p = self.means_.shape
-        per = {"full": K * p * (p + 1) // 2, "diag": K * p, "tied": p * (p + 1) // 2, "spherical": K}
+        per = {
+            "full": K * p * (p + 1) // 2,
+            "diag": K * p,
+            "tied": p * (p + 1) // 2,
+            "spherical": K,
+        }
         return int(per[self.covariance_type] + p * K + K - 1)
 
     def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
@@ -332,6 +351,6 @@ class GaussianMixture(Mixture):
 
     def _remedy(self) -> str:
         return (
-            "Increase max_iter or tol where EM has not converged; where a component is at the floor, use fewer "
-            "components, a larger reg_covar, or features that vary."
+            "Increase max_iter or tol where EM has not converged; where a component is at the floor, use "
+            "fewer components, a larger reg_covar, or features that vary."
         )

@@ -1,8 +1,9 @@
 """What a block of rows adds to a pass of EM for Gaussian mixtures: by the kernels, or by products.
 
 Rows of up to 64 features in memory go through ``_jit/mixture.py``, a few at a time in the cache. Wider ones,
-and tensors on any device, go through batched products: (K, rows, D) differences times (K, D, D) factors, so many
-rows at a time that these fit into a bounded piece of memory. Both are float64, whatever the rows are.
+and tensors on any device, go through batched products: (K, rows, D) differences times (K, D, D) factors,
+so many rows at a time that these fit into a bounded piece of memory. Both are float64, whatever the rows
+are.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def prepared(theta: Any, centres: Any) -> Ready:
         factors = factors[:, None] * xp.ones_like(theta.means)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = xp.log(factors if kind == "diag" else xp.linalg.diagonal(factors))
-        constants = xp.log(theta.weights) - 0.5 * p * math.log(2.0 * math.pi) + xp.sum(logs, axis=-1)
+        constants = (
+            xp.log(theta.weights) - 0.5 * p * math.log(2.0 * math.pi) + xp.sum(logs, axis=-1)
+        )
     return Ready(kind, theta.means, factors, constants, centres, xp.mean(theta.means, axis=0))
 
 
@@ -164,7 +167,10 @@ def _joint_by_products(rows: Any, ready: Ready) -> Any:
         away = y - ((ready.means - ready.middle) @ ready.factors)[:, None]
     else:
         away = rows - ready.means[:, None]
-        away = xp.matmul(away, ready.factors) if ready.kind == "full" else away * ready.factors[:, None]  # fmt: skip
+        if ready.kind == "full":
+            away = xp.matmul(away, ready.factors)
+        else:
+            away *= ready.factors[:, None]
     away *= away
     return ready.constants - 0.5 * xp.matrix_transpose(xp.sum(away, axis=-1))
 

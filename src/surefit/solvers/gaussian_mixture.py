@@ -87,7 +87,9 @@ class Sums(NamedTuple):
 # ---------------------------------------------------------------------------- parameters
 
 
-def from_covariances(kind: str, weights: Any, means: Any, covariances: Any, slack: Any = 0.0) -> Gaussians:  # fmt: skip
+def from_covariances(
+    kind: str, weights: Any, means: Any, covariances: Any, slack: Any = 0.0
+) -> Gaussians:
     """The factors of covariances; a failure is noted in ``sound``, raised by the next pass."""
     if kind in ("diag", "spherical"):
         xp = array_namespace(covariances)
@@ -147,7 +149,8 @@ def update(kind: str, sums: Sums, reg_covar: float) -> tuple[Gaussians, Any]:
             covariances = xp.mean(covariances, axis=1)
     else:
         turned = first[:, :, None] * move[:, None, :]
-        each = mass[:, None, None] * move[:, :, None] * move[:, None, :] - turned - xp.matrix_transpose(turned)  # fmt: skip
+        each = mass[:, None, None] * move[:, :, None] * move[:, None, :]
+        each = each - turned - xp.matrix_transpose(turned)
         moment = sums.second + (each if kind == "full" else xp.sum(each, axis=0))
         variances = xp.linalg.diagonal(moment)
         ridge = reg_covar * _eye(moment)
@@ -246,9 +249,9 @@ def mean_value(design: Design, theta: Gaussians, hard: bool) -> float:
 def start_sums(design: Design, kind: str, K: int, moments: tuple[Any, Any], start: Start) -> Sums:
     """The sums of given responsibilities around their own means, in two passes.
 
-    ``moments`` are the mean and the covariance of all rows, ``start`` the responsibilities and whether every row
-    has some. A tied covariance is scikit-learn's (sum_n x x' - sum_k N_k mu_k mu_k') / sum_k N_k, also where most
-    rows have no responsibility.
+    ``moments`` are the mean and the covariance of all rows, ``start`` the responsibilities and whether
+    every row has some. A tied covariance is scikit-learn's (sum_n x x' - sum_k N_k mu_k mu_k') / sum_k
+    N_k, also where most rows have no responsibility.
     """
     mean, covariance = moments
     xp = array_namespace(mean)
