@@ -43,6 +43,7 @@ _MODULES = (
     "kernels",
     "linear_model",
     "losses",
+    "mixture",
     "model_selection",
     "multiclass",
     "neighbors",

@@ -29,10 +29,12 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
+    "BernoulliMixture": "surefit.mixture:BernoulliMixture",
     "ConstantPredictor": "surefit._binary_parts:ConstantPredictor",
     "ElasticNet": "surefit.linear_model:ElasticNet",
     "ElasticNetCV": "surefit.linear_model:ElasticNetCV",
     "Gaussian": "surefit.kernels:Gaussian",
+    "GaussianMixture": "surefit.mixture:GaussianMixture",
     "GridSearchCV": "surefit.model_selection:GridSearchCV",
     "HoldOut": "surefit.model_selection:HoldOut",
     "HuberRegressor": "surefit.linear_model:HuberRegressor",

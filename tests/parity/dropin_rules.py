@@ -42,6 +42,7 @@ SUITES = {
     "sklearn.kernel_ridge": ["test_kernel_ridge"],
     "sklearn.neighbors": ["test_neighbors", "test_neighbors_pipeline", "test_graph"],
     "sklearn.cluster": ["test_k_means"],
+    "sklearn.mixture": ["test_gaussian_mixture"],
     "sklearn.multiclass": ["test_multiclass"],
     "sklearn.model_selection": ["test_search", "test_validation", "test_split"],
 }

@@ -1,0 +1,67 @@
+"""Checks of initial parameters, in scikit-learn's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from .._namespace import to_numpy
+
+__all__ = ["checked_means", "checked_precisions", "checked_weights"]
+
+Array = NDArray[np.float64]
+
+
+def _checked(values: Any, shape: tuple[int, ...], name: str) -> Array:
+    array: Array = check_array(
+        to_numpy(values), dtype=np.float64, ensure_2d=False, allow_nd=len(shape) > 2
+    )
+    if array.shape != shape:
+        raise ValueError(
+            f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}"
+        )
+    return array
+
+
+def checked_weights(weights: Any, n_components: int) -> Array:
+    """Initial weights: in [0, 1], of sum 1."""
+    single = getattr(weights, "dtype", None) == np.float32
+    array = _checked(weights, (n_components,), "weights")
+    if (array < 0.0).any() or (array > 1.0).any():
+        raise ValueError(
+            "The parameter 'weights' should be in the range [0, 1], but got max value "
+            f"{array.min():.5f}, min value {array.max():.5f}"
+        )
+    if abs(1.0 - array.sum()) > (1e-6 if single else 1e-8):
+        raise ValueError(
+            "The parameter 'weights' should be normalized, but got sum(weights) = "
+            f"{array.sum():.5f}"
+        )
+    return array
+
+
+def checked_means(means: Any, n_components: int, n_features: int) -> Array:
+    """Initial means."""
+    return _checked(means, (n_components, n_features), "means")
+
+
+def checked_precisions(precisions: Any, kind: str, n_components: int, n_features: int) -> Array:
+    """Initial precisions: positive, or symmetric and positive definite."""
+    shape: tuple[int, ...] = {
+        "full": (n_components, n_features, n_features),
+        "tied": (n_features, n_features),
+        "diag": (n_components, n_features),
+        "spherical": (n_components,),
+    }[kind]
+    array = _checked(precisions, shape, f"{kind} precision")
+    if kind in ("diag", "spherical"):
+        if (array <= 0.0).any():
+            raise ValueError(f"'{kind} precision' should be positive")
+        return array
+    for matrix in array.reshape(-1, n_features, n_features):
+        if not np.allclose(matrix, matrix.T) or not (np.linalg.eigvalsh(matrix) > 0.0).all():
+            raise ValueError(f"'{kind} precision' should be symmetric, positive-definite")
+    return array

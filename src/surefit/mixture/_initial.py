@@ -1,0 +1,239 @@
+"""Where EM starts: scikit-learn's four ways, and the plain one of the textbook (EM-2).
+
+scikit-learn starts from responsibilities: a cell of k-means, a random row of weights, or one row for each
+component, and takes the M-step of these. :func:`initial_parameters` is the plain start: uniform weights,
+means that are rows (random ones, or by k-means++), and the variance of the data for every component.
+
+Rows are named by their number among all rows and drawn from one generator, so that the start does not
+depend on how they are stored or spread.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_random_state
+
+from .._namespace import array_namespace, is_torch, like, to_numpy
+from ..design import Dense, Design, RowBlocks, as_design
+from ..inputs import checked_tensor
+from ..solvers.gaussian_mixture import Start
+
+__all__ = ["data_moments", "initial_parameters", "start_from"]
+
+Array = NDArray[np.float64]
+Source = Callable[[], Callable[[slice], Any]]
+
+
+def initial_parameters(
+    X: Any,
+    n_components: int,
+    *,
+    covariance_type: str = "full",
+    means: str = "k-means++",
+    reg_covar: float = 1e-6,
+    random_state: Any = None,
+) -> dict[str, Array]:
+    """The textbook's start (EM-2), ready for :class:`GaussianMixture`: ``GaussianMixture(3, **start)``.
+
+    Parameters
+    ----------
+    X : array, tensor or RowBlocks of shape (n_samples, n_features)
+    n_components : int
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+    means : {"k-means++", "random"}, default="k-means++"
+        Rows drawn one after the other with probability proportional to the squared distance from those
+        drawn before, or evenly without replacement.
+    reg_covar : float, default=1e-6
+        Added to the variances.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    dict
+        ``weights_init``: all 1 / n_components. ``means_init``: the rows. ``precisions_init``: the inverse
+        of the data's covariance (divided by n), of its diagonal, or of the mean of that, for every
+        component.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surefit.mixture import initial_parameters
+    >>> X = np.array([[0.0], [1.0], [2.0], [9.0]])
+    >>> start = initial_parameters(X, 2, reg_covar=0.0, random_state=0)
+    >>> start["weights_init"].tolist(), bool(np.isin(start["means_init"], X).all())
+    ([0.5, 0.5], True)
+    >>> (1 / start["precisions_init"]).ravel().tolist() == [X.var(), X.var()]
+    True
+    """
+    if covariance_type not in ("full", "tied", "diag", "spherical"):
+        raise ValueError(
+            f"covariance_type must be 'full', 'tied', 'diag' or 'spherical', got {covariance_type!r}."
+        )
+    if means not in ("k-means++", "random"):
+        raise ValueError(f"means must be 'k-means++' or 'random', got {means!r}.")
+    if is_torch(X):
+        X = checked_tensor(X)
+    elif not isinstance(X, Design):
+        X = check_array(X, dtype=[np.float64, np.float32])
+    design = as_design(X)
+    if not 1 <= n_components <= design.shape[0]:
+        raise ValueError(
+            f"n_components must be between 1 and the number of rows, {design.shape[0]}, "
+            f"got {n_components}."
+        )
+    rng = shared_generator(design, random_state)
+    how = "k-means++" if means == "k-means++" else "random_from_data"
+    chosen = _chosen_rows(X, design, how, n_components, rng)
+    _, covariance = data_moments(design)
+    covariance += reg_covar * np.eye(design.shape[1])
+    variances = np.diag(covariance)
+    one = {
+        "full": lambda: np.linalg.inv(covariance),
+        "tied": lambda: np.linalg.inv(covariance),
+        "diag": lambda: 1.0 / variances,
+        "spherical": lambda: 1.0 / variances.mean(),
+    }[covariance_type]()
+    one = 0.5 * (one + np.transpose(one))
+    each = (
+        one if covariance_type == "tied" else np.repeat(np.asarray(one)[None], n_components, axis=0)
+    )
+    return {
+        "weights_init": np.full(n_components, 1.0 / n_components),
+        "means_init": rows_of(design, chosen),
+        "precisions_init": each,
+    }
+
+
+def start_from(X: Any, design: Design, how: str, n_components: int, rng: Any) -> Start:
+    """scikit-learn's initial responsibilities."""
+    if how == "random":
+        return Start(_random_source(design, n_components, rng), True)
+    if how == "kmeans":
+        labels = _labels_of_kmeans(X, n_components, rng)
+    else:
+        labels = np.full(design.rows_here, -1)
+        for component, row in enumerate(_chosen_rows(X, design, how, n_components, rng)):
+            if 0 <= row - design.first_row < design.rows_here:
+                labels[row - design.first_row] = component
+    components = np.arange(n_components)
+
+    def given(rows: slice) -> Any:
+        q = (labels[rows, None] == components).astype(np.float64)
+        return like(q, X) if is_torch(X) else q
+
+    return Start(lambda: given, how == "kmeans")
+
+
+def _random_source(design: Design, K: int, rng: Any) -> Source:
+    """Uniform numbers, each row divided by its sum; drawn in order of the rows."""
+    n, first, here = design.shape[0], design.first_row, design.rows_here
+
+    def skip(generator: Any, rows: int) -> None:
+        for start in range(0, rows, 65536):
+            generator.uniform(size=(min(65536, rows - start), K))
+
+    def draw(generator: Any, rows: int) -> Any:
+        q = generator.uniform(size=(rows, K))
+        return q / q.sum(axis=1)[:, None]
+
+    if isinstance(design, RowBlocks):  # read in order, again at each pass: never all at once
+        state = rng.get_state()
+        skip(rng, n)
+
+        def begin() -> Callable[[slice], Any]:
+            generator = np.random.RandomState()
+            generator.set_state(state)
+            return lambda rows: draw(generator, rows.stop - rows.start)
+
+        return begin
+    skip(rng, first)
+    q = draw(rng, here)
+    skip(rng, n - first - here)
+    rows_in = getattr(design, "X", None)
+    q = like(q, rows_in) if is_torch(rows_in) else q
+    return lambda: lambda rows: q[rows]
+
+
+def _labels_of_kmeans(X: Any, K: int, rng: Any) -> Any:
+    """The cells of k-means: surefit's where it is there, else scikit-learn's."""
+    try:
+        kmeans = importlib.import_module("surefit.cluster").KMeans
+        model = kmeans(n_clusters=K, n_init=1, random_state=rng, certify=False)
+    except (ModuleNotFoundError, AttributeError):
+        from sklearn.cluster import KMeans
+
+        if isinstance(X, Design):
+            raise ValueError(
+                "init_params='kmeans' needs rows in memory; use 'k-means++', 'random' or "
+                "'random_from_data', or pass weights_init, means_init and precisions_init."
+            ) from None
+        X = to_numpy(X)
+        model = KMeans(n_clusters=K, n_init=1, random_state=rng)
+    return to_numpy(model.fit(X).labels_)
+
+
+def _chosen_rows(X: Any, design: Design, how: str, K: int, rng: Any) -> Any:
+    """The numbers, among all rows, of one row for each component."""
+    if how == "random_from_data":
+        return rng.choice(design.shape[0], size=K, replace=False)
+    if isinstance(design, Dense):
+        from sklearn.cluster import kmeans_plusplus
+
+        return kmeans_plusplus(design.X, K, random_state=rng)[1]
+    return _plus_plus(design, K, rng)
+
+
+def _plus_plus(design: Design, K: int, rng: Any) -> Any:
+    """k-means++, one pass a centre: rows in proportion to their squared distance from those so far."""
+    chosen = [int(rng.randint(design.shape[0]))]
+    nearest: Any = None
+    for _ in range(K - 1):
+        centre = rows_of(design, chosen[-1:])[0]
+        parts = [
+            array_namespace(block).sum((block - like(centre, block)) ** 2, axis=1)
+            for _, block in design.blocks()
+        ]
+        squares = to_numpy(array_namespace(parts[0]).concat(parts))
+        nearest = squares if nearest is None else np.minimum(nearest, squares)
+        totals = design.group.gather(float(nearest.sum()))
+        before = sum(totals[: design.group.rank])
+        spot = rng.uniform() * sum(totals)
+        inside = int(np.searchsorted(np.cumsum(nearest), spot - before, side="right"))
+        mine = before <= spot < before + totals[design.group.rank]
+        row = min(inside, design.rows_here - 1) + design.first_row if mine else -1
+        found = max(design.group.gather(row))
+        chosen.append(found if found >= 0 else int(rng.randint(design.shape[0])))
+    return np.array(chosen)
+
+
+def rows_of(design: Design, numbers: Any) -> Array:
+    """These rows, by their number among all, on every rank."""
+    numbers = np.asarray(numbers) - design.first_row
+    found = np.zeros((len(numbers), design.shape[1]))
+    for rows, block in design.blocks():
+        for k in np.flatnonzero((numbers >= rows.start) & (numbers < rows.stop)):
+            found[k] = to_numpy(block[int(numbers[k]) - rows.start])
+    return design.group.sum(found)
+
+
+def data_moments(design: Design) -> tuple[Array, Array]:
+    """The mean and the covariance (over n) of all rows, in two passes."""
+    n, p = design.shape
+    total = np.zeros(p)
+    for _, block in design.blocks():
+        total = total + to_numpy(block.sum(axis=0))
+    mean = design.group.sum(total) / n
+    return mean, design.group.sum(design.gram(center=mean)) / n
+
+
+def shared_generator(design: Design, random_state: Any) -> Any:
+    """scikit-learn's generator; on several ranks one seeded by the first."""
+    rng = check_random_state(random_state)
+    if design.group.size > 1:
+        rng = np.random.RandomState(design.group.share(int(rng.randint(2**31 - 1))))
+    return rng

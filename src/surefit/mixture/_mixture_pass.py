@@ -1,0 +1,227 @@
+"""The certificate's own pass over the rows of a Gaussian mixture; see ``_mixture_claims.py``.
+
+Nothing here is shared with the fit: covariances are factored by scipy, rows whitened by one product with
+all inverse factors, and one more EM step is taken where every component is a standard normal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from .._namespace import array_namespace, like, to_numpy
+from ..design import Design
+
+__all__ = [
+    "EPS",
+    "Model",
+    "Pass",
+    "Step",
+    "log_sum",
+    "model_of",
+    "one_step",
+    "over_rows_of",
+    "rounding_of",
+]
+
+Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+_SAMPLE = 256  # rows on which identities are checked at fit
+_CELLS = 1 << 18  # numbers of the whitened rows worked on at a time
+_DEVICE_CELLS = 1 << 26
+
+
+class Model(NamedTuple):
+    """Public parameters in float64; spherical and tied ones spread over the components."""
+
+    weights: Array
+    means: Array
+    roots: Array  # C^-1: (K, D, D), or one over the deviations (K, D)
+    log_dets: Array  # of C
+    smallest: Array  # variance of each component
+    largest: Array
+
+
+class Pass(NamedTuple):
+    """What a pass found: sums over all rows, and a sample of rows with their exponents."""
+
+    value: float
+    mass: Array
+    first: Array
+    second: Array
+    spread: float  # root mean square of ||x - centre||
+    rows: Any
+    exponents: Array
+
+
+def model_of(kind: str, weights: Array, means: Array, covariances: Array) -> Model:
+    K, p = means.shape
+    if kind in ("full", "tied"):
+        each = covariances if kind == "full" else covariances[None]
+        factors = [cholesky(part, lower=True) for part in each]
+        roots = np.stack([solve_triangular(c, np.eye(p), lower=True) for c in factors])
+        log_dets = np.array([np.log(np.diag(c)).sum() for c in factors])
+        values = np.linalg.eigvalsh(each)
+        small, large = values[:, 0], values[:, -1]
+    else:
+        each = covariances if kind == "diag" else np.repeat(covariances[:, None], p, axis=1)
+        if not (each > 0.0).all():
+            raise ValueError("a variance is not positive")
+        roots, log_dets = 1.0 / np.sqrt(each), 0.5 * np.log(each).sum(axis=1)
+        small, large = each.min(axis=1), each.max(axis=1)
+    if kind == "tied":
+        roots, log_dets, small, large = (
+            np.repeat(v, K, axis=0) for v in (roots, log_dets, small, large)
+        )
+    return Model(weights, means, roots, log_dets, small, large)
+
+
+def over_rows_of(design: Design, model: Model, kind: str, hard: bool, full: bool) -> Pass:
+    K, p = model.means.shape
+    centre = model.weights @ model.means
+    matrix = model.roots.ndim == 3
+    step = 1 if full else max(1, design.shape[0] // _SAMPLE)
+    constants = np.log(model.weights) - 0.5 * p * math.log(2.0 * math.pi) - model.log_dets
+    away = model.means - centre
+    if matrix:  # rows carry a 1, so that one product whitens and shifts them
+        offsets = np.einsum("kij,kj->ki", model.roots, away)
+        stacked = np.vstack([model.roots.reshape(K * p, p).T, -offsets.reshape(1, -1)])
+    else:
+        stacked = model.roots
+
+    def part(blocks: Iterator[tuple[slice, Any]]) -> list[Any]:
+        total: list[Any] = []
+        sample: list[Any] = []
+        for where, block in blocks:
+            xp = array_namespace(block)
+            mid, wide, off, const = (like(v, block) for v in (centre, stacked, away, constants))
+            on_device = xp is not np and block.device.type != "cpu"
+            size = max(1, (_DEVICE_CELLS if on_device else _CELLS) // (K * p))
+            for start in range(0, block.shape[0], size):
+                rows = block[start : start + size] - mid
+                if matrix:
+                    ones = xp.ones_like(rows[:, :1])
+                    y = (xp.concat([rows, ones], axis=1) @ wide).reshape(-1, K, p)
+                else:
+                    y = (rows[:, None] - off) * wide
+                e = const - 0.5 * _squares(y)
+                top = xp.max(e, axis=1)
+                share = xp.exp(e - top[:, None])
+                whole = xp.sum(share, axis=1)
+                if hard:
+                    q = xp.astype(e == top[:, None], e.dtype)
+                    q = q / xp.sum(q, axis=1)[:, None]
+                    value = xp.sum(top)
+                else:
+                    q = share / whole[:, None]
+                    value = xp.sum(top + xp.log(whole))
+                heavy = q[:, :, None] * y
+                if matrix:
+                    second = xp.stack([heavy[:, k].T @ y[:, k] for k in range(K)])
+                else:
+                    second = (heavy * y).sum(axis=0)
+                sums = [
+                    value,
+                    xp.sum(q, axis=0),
+                    xp.sum(rows * rows),
+                    xp.sum(heavy, axis=0),
+                    second,
+                ]
+                total = [a + b for a, b in zip(total, sums)] if total else sums
+                first = (-(where.start + start)) % step
+                if first < len(rows):
+                    sample.append(
+                        (block[start + first : start + size : step], to_numpy(e[first::step]))
+                    )
+        return [total, sample]
+
+    parts = design.fold(part)
+    totals = [sum(columns[1:], columns[0]) for columns in zip(*(total for total, _ in parts))]
+    value, mass, square, first, second = (to_numpy(v) for v in design.group.sum(*totals))
+    rows, exponents = zip(*(entry for _, some in parts for entry in some))
+    n = design.shape[0]
+    return Pass(
+        float(value) / n,
+        mass,
+        first,
+        second,
+        math.sqrt(float(square) / n),
+        array_namespace(rows[0]).concat(rows),
+        np.concatenate(exponents),
+    )
+
+
+def _squares(y: Any) -> Any:
+    """||y_nk||^2."""
+    if array_namespace(y) is np:
+        return np.einsum("nkp,nkp->nk", y, y)
+    return (y * y).sum(axis=2)
+
+
+def rounding_of(model: Model, found: Pass, unit: float) -> float:
+    """How far two evaluations of the objective may be apart: by rounding, and by float32 attributes."""
+    p = model.means.shape[1]
+    sharp = 1.0 / math.sqrt(float(model.smallest.min()))
+    slack = 16 * EPS * (1.0 + abs(found.value) + p * (1.0 + found.spread * sharp))
+    if unit > EPS:
+        reach = float(np.abs(model.means).max(initial=0.0)) * sharp * math.sqrt(p)
+        condition = float((model.largest / model.smallest).max())
+        slack += unit * (abs(found.value) + p * condition + reach * (1.0 + unit * reach))
+    return slack
+
+
+class Step(NamedTuple):
+    divergence: float
+    gradient: float
+    model: Model
+
+
+def one_step(fitted: Model, found: Pass, kind: str, reg: float, n: int) -> Step:
+    """One more EM step in whitened coordinates: how far it goes, and where."""
+    p = fitted.means.shape[1]
+    pi = found.mass / n
+    mass = found.mass + 10 * EPS
+    m = found.first / mass[:, None]
+    if fitted.roots.ndim == 3:
+        ridge = reg * fitted.roots @ np.swapaxes(fitted.roots, 1, 2)
+        A = found.second / mass[:, None, None] - m[:, :, None] * m[:, None, :]
+        if kind == "tied":
+            A[:] = np.einsum("k,kij->ij", pi, A)
+        A = A + ridge
+        change = A - np.eye(p)
+        size = np.einsum("kij,kij->k", change, change)
+        spread = np.trace(A, axis1=1, axis2=2) - p - np.linalg.slogdet(A)[1]
+    else:
+        A = found.second / mass[:, None] - m**2
+        if kind == "spherical":
+            A[:] = A.mean(axis=1)[:, None]
+        A = A + reg * fitted.roots**2
+        size = ((A - 1.0) ** 2).sum(axis=1)
+        spread = (A - 1.0 - np.log(A)).sum(axis=1)
+    length = (m**2).sum(axis=1)
+    alive = pi > 0.0
+    shift = np.where(alive, pi * (np.log(np.where(alive, pi, 1.0)) - np.log(fitted.weights)), 0.0)
+    divergence = float(np.where(alive, shift + 0.5 * pi * (spread + length), 0.0).sum())
+    share = (pi - fitted.weights) ** 2 / np.maximum(fitted.weights, 1e-300)
+    gradient = math.sqrt(float((share + pi * (length + 0.5 * size)).sum()))
+    moved = fitted
+    if fitted.roots.ndim == 3:
+        C = np.linalg.inv(fitted.roots)
+        covariances = C @ A @ np.swapaxes(C, 1, 2)
+        moved = model_of("full", mass / mass.sum(), fitted.means + np.einsum("kij,kj->ki", C, m),
+                       0.5 * (covariances + np.swapaxes(covariances, 1, 2)))  # fmt: skip
+    else:
+        means = fitted.means + m / fitted.roots
+        moved = model_of("diag", mass / mass.sum(), means, A / fitted.roots**2)
+    return Step(abs(divergence), gradient, moved)
+
+
+def log_sum(e: Array) -> Array:
+    top = e.max(axis=1)
+    total: Array = top + np.log(np.exp(e - top[:, None]).sum(axis=1))
+    return total
