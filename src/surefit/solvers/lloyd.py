@@ -138,9 +138,12 @@ def _over(design: Design, work: Any) -> list[Any]:
 def labeller_of(design: Design, frame: Frame, weights: Any, *, keep: bool = True) -> Any:
     """The labeller for what the rows are."""
     if isinstance(getattr(design, "local", design), Torch):
+        from .assignment_device import DeviceLabeller, has_kernels
         from .assignment_torch import TorchLabeller
 
-        return TorchLabeller(design, frame, weights)
+        local: Any = getattr(design, "local", design)
+        kind = DeviceLabeller if has_kernels(local.X) else TorchLabeller
+        return kind(design, frame, weights)
     return Labeller(design, frame, weights, keep=keep)
 
 

@@ -1,0 +1,1 @@
+"""Triton kernels, for tensors on a GPU; imported where such a tensor is met, not before."""
