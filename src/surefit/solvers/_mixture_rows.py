@@ -16,6 +16,7 @@ import numpy as np
 
 from .._jit import mixture as kernels
 from .._namespace import array_namespace, is_torch
+from ._mixture_device import add_counting_pairs, takes
 
 __all__ = ["Given", "Ready", "add_rows", "joint_rows", "prepared", "total_of"]
 
@@ -69,6 +70,11 @@ def add_rows(
     for where, block in blocks:
         start = 0
         all_q = None if given is None else given(where)
+        if all_q is None and is_torch(block) and takes(block, ready.kind):
+            block, sums = add_counting_pairs(
+                block, ready, hard
+            )  # what is left, and what was added up
+            totals = _added(totals, sums)
         for rows in _pieces(block, ready):
             if all_q is None:
                 value, q = _weigh(_joint_by_products(rows, ready), hard)
@@ -76,8 +82,12 @@ def add_rows(
                 value, q = 0.0 * rows[0, 0], all_q[start : start + len(rows)]
             start += len(rows)
             sums = [value, *_weighted_sums(rows, q, ready.centres, ready.kind)]
-            totals = [a + b for a, b in zip(totals, sums)] if totals else sums
+            totals = _added(totals, sums)
     return totals
+
+
+def _added(totals: list[Any], sums: list[Any]) -> list[Any]:
+    return [a + b for a, b in zip(totals, sums)] if totals and sums else totals or sums
 
 
 def joint_rows(block: Any, ready: Ready) -> Any:

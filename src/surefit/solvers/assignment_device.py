@@ -6,9 +6,9 @@ terms summed in float32 is wrong by at most
     E = |da| max_j |b_j| + |a| max_j |db_j| + p 2^-22 |a| max_j |b_j|,
 
 da and db_j what the rounding took away (about 2^-12 of the lengths), so that a row whose second best score
-|b_j|^2 / 2 - <a, b_j> is more than 2E above the best is settled. The others, a few in a hundred, are multiplied
-again with three products of tf32 each (E is then about 2^-16 for 64 features), what that leaves open in
-float64, and near-ties exactly; equals go to the lowest number.
+|b_j|^2 / 2 - <a, b_j> is more than 2E above the best is settled. The others, a few in a hundred, are
+multiplied again with three products of tf32 each (E is then about 2^-16 for 64 features), what that leaves
+open in float64, and near-ties exactly; equals go to the lowest number.
 
 *Bounds.* The scores also bound the distances to the nearest and to every other centre. When centres move, the
 bounds move by as much, and a row that they settle is not looked at again (Hamerly). Since labels are exact,
@@ -185,7 +185,13 @@ class DeviceLabeller(TorchLabeller):
         return found, count
 
     def _table(
-        self, moved: Any, lengths: Any, farthest: float, slopes: tuple[float, float], *, exacter: bool
+        self,
+        moved: Any,
+        lengths: Any,
+        farthest: float,
+        slopes: tuple[float, float],
+        *,
+        exacter: bool,
     ) -> _Table:
         import torch
 
@@ -194,7 +200,9 @@ class DeviceLabeller(TorchLabeller):
         bits = (size // tile).bit_length()
         shift = (0.5 * self.longest**2 + farthest * self.longest * 2.0**-8 + 2.0**-20) * 1.001
         largest = shift + 0.5 * farthest**2 + farthest * self.longest
-        floor = largest * (2.0 ** (bits - 23) + 2.0**-22)  # bits that are lost, and |c|^2 in float32
+        floor = largest * (
+            2.0 ** (bits - 23) + 2.0**-22
+        )  # bits that are lost, and |c|^2 in float32
         ready = self._empty(size, self.padded, kind=torch.float32 if exacter else torch.float16)
         ready.zero_()[: len(moved), : moved.shape[1]] = moved.to(ready.dtype)
         halves = self._empty(size).fill_(3e38)
