@@ -2,9 +2,9 @@
 
 k-means stops where no single step helps, which may be far from the best clustering. Two numbers that no
 clustering into K goes below tell how far at most: the PCA tail (one more reading of the rows) and the
-semidefinite relaxation (n x n matrices, so up to 2,000 distinct rows). Neither uses anything of the fit but its
-labels, and these only as a hint. A bound that is not tight is no fault of the clustering: the claim then
-gives the number and stays undecided. See :mod:`surefit.cluster._pca_tail` and
+semidefinite relaxation (n x n matrices, so up to 2,000 distinct rows). Neither uses anything of the fit
+but its labels, and these only as a hint. A bound that is not tight is no fault of the clustering: the
+claim then gives the number and stays undecided. See :mod:`surefit.cluster._pca_tail` and
 :mod:`surefit.cluster._sdp_bound` for the proofs.
 """
 
@@ -79,7 +79,8 @@ def optimality_claim(
     if inertia < best.value * (1.0 - _ROUNDING) - floor:
         missing = (best.value - inertia) / best.value
         statement = (
-            f"the WCSS is given as {inertia:.6g}, and no {into} goes below {best.value:.6g} ({best.method})"
+            f"the WCSS is given as {inertia:.6g}, and no {into} goes below {best.value:.6g} "
+            f"({best.method})"
         )
         return Claim.check(NAME, statement, Kind.OPTIMAL, missing, 0.0, SOURCE)
     if inertia <= floor or inertia == 0.0:
@@ -88,7 +89,8 @@ def optimality_claim(
     share = max(0.0, (inertia - best.value) / inertia)
     if share <= TIGHT:
         statement = (
-            f"the WCSS {inertia:.6g} is that of the best possible {into}, to {share:.1e} of it ({best.method})"
+            f"the WCSS {inertia:.6g} is that of the best possible {into}, to {share:.1e} of it "
+            f"({best.method})"
         )
         return Claim.check(NAME, statement, Kind.OPTIMAL, share, TIGHT, SOURCE)
     if not best.value > 0.0:
@@ -107,4 +109,8 @@ def optimality_claim(
 
 
 def _above(factor: float) -> str:
-    return f"at most {100 * (factor - 1):.2g} % above" if factor < 2.0 else f"at most {factor:.3g} times"
+    return (
+        f"at most {100 * (factor - 1):.2g} % above"
+        if factor < 2.0
+        else f"at most {factor:.3g} times"
+    )

@@ -1,18 +1,19 @@
 r"""A lower bound on the within-cluster sum of squares, from the eigenvalues of the scatter matrix.
 
-Replacing each row by its centre leaves a matrix of at most K distinct rows; less the mean, its rank is at most
-K - 1. No matrix of that rank is nearer to the centred rows than their projection on the K - 1 leading
-principal components (Eckart & Young), so every clustering into K has
+Replacing each row by its centre leaves a matrix of at most K distinct rows; less the mean, its rank is at
+most K - 1. No matrix of that rank is nearer to the centred rows than their projection on the K - 1
+leading principal components (Eckart & Young), so every clustering into K has
 
 .. math:: \mathrm{WCSS} \ge \sum_{j \ge K} \lambda_j, \qquad
           S = \sum_i w_i (x_i - \bar x)(x_i - \bar x)' = \sum_j \lambda_j q_j q_j' .
 
-It costs one more reading of the rows and a p x p eigenproblem. It is good where clusters lie in many dimensions
-with equal noise in each, and says nothing (0) where the rows span K - 1 dimensions or fewer.
+It costs one more reading of the rows and a p x p eigenproblem. It is good where clusters lie in many
+dimensions with equal noise in each, and says nothing (0) where the rows span K - 1 dimensions or fewer.
 
-Rounding: S is formed about a shift near the mean (0 for sparse rows, which would fill up) and moved to the mean;
-all of its errors together are at most :math:`c\,(n + 16)\,u\,\sum_i w_i \|x_i - \text{shift}\|^2` in the Frobenius norm.
-The eigenvalues are bounded from above by :func:`surefit.cluster._spectra.top_sum_bound`.
+Rounding: S is formed about a shift near the mean (0 for sparse rows, which would fill up) and moved to
+the mean; all of its errors together are at most :math:`c\,(n + 16)\,u\,\sum_i w_i \|x_i -
+\text{shift}\|^2` in the Frobenius norm. The eigenvalues are bounded from above by
+:func:`surefit.cluster._spectra.top_sum_bound`.
 
 References
 ----------
@@ -21,7 +22,7 @@ Ding & He, "K-means clustering via principal component analysis", ICML 2004.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +33,10 @@ from .._namespace import like, scale_rows, to_numpy
 from ..design import Dense, Design, Sparse, as_design
 from ._spectra import UNIT, gram_of_rows, project_out, top_sum_bound
 
-__all__ = ["LARGEST", "Bound", "pca_tail_bound", "rows_in_memory"]
+__all__ = ["LARGEST", "Bound", "pca_tail_bound", "pca_tail_bounds", "rows_in_memory"]
 
 Array = NDArray[np.float64]
+METHOD = "PCA tail"
 LARGEST = 2000  # of a matrix whose eigenvalues are computed
 
 
@@ -73,25 +75,35 @@ def pca_tail_bound(X: Any, sample_weight: Any, n_clusters: int) -> Bound:
     >>> pca_tail_bound(X, None, 3).words
     'the 4 rows of 2 features span no more than the 2 dimensions that 3 centres can have'
     """
+    return pca_tail_bounds(X, sample_weight, [n_clusters])[0]
+
+
+def pca_tail_bounds(X: Any, sample_weight: Any, n_clusters: Sequence[int]) -> list[Bound]:
+    """The same for several numbers of clusters, from one scatter matrix."""
     design = as_design(X)
     n, p = design.shape
-    k, method = n_clusters - 1, "PCA tail"
-    if k > 0 and k >= min(n - 1, p):
-        why = (
-            f"the {n} rows of {p} features span no more than the {k} dimensions that {n_clusters} centres "
-            "can have"
-        )
-        return Bound(0.0, method, why)
     short = n < p and n <= LARGEST and design.group.size == 1
     if not short and p > LARGEST:
-        why = f"{p} features are too many for the eigenvalues of a scatter matrix (at most {LARGEST})"
-        return Bound(0.0, method, why)
+        why = (
+            f"{p} features are too many for the eigenvalues of a scatter matrix (at most {LARGEST})"
+        )
+        return [Bound(0.0, METHOD, why)] * len(n_clusters)
     trace, S, error = _gram(design, sample_weight) if short else _scatter(design, sample_weight)
+    return [_tail(trace, S, error, K, design.shape) for K in n_clusters]
+
+
+def _tail(trace: float, S: Array, error: float, K: int, shape: tuple[int, int]) -> Bound:
+    k, (n, p) = K - 1, shape
+    if k > 0 and k >= min(n - 1, p):
+        why = (
+            f"the {n} rows of {p} features span no more than the {k} dimensions that {K} centres can "
+            "have"
+        )
+        return Bound(0.0, METHOD, why)
     value = trace - top_sum_bound(S, k) - (1.0 + np.sqrt(k)) * error
-    value *= 1.0 - 8 * UNIT
     if not value > 0.0:
-        return Bound(0.0, method, f"the rows span {k} dimensions to rounding, as {n_clusters} centres do")
-    return Bound(float(value), method)
+        return Bound(0.0, METHOD, f"the rows span {k} dimensions to rounding, as {K} centres do")
+    return Bound(float(value * (1.0 - 8 * UNIT)), METHOD)
 
 
 def _scatter(design: Design, sample_weight: Any) -> tuple[float, Array, float]:

@@ -1,7 +1,8 @@
 r"""A lower bound on the within-cluster sum of squares by the semidefinite relaxation of Peng and Wei.
 
-Rows :math:`x_i` with weights :math:`w_i = v_i^2`; :math:`G_{ij} = v_i v_j \langle x_i, x_j\rangle`. A clustering into
-K is the matrix :math:`Z = \sum_k v_k v_k' / \|v_k\|^2`, with :math:`v_k` the part of v in cluster k, and
+Rows :math:`x_i` with weights :math:`w_i = v_i^2`; :math:`G_{ij} = v_i v_j \langle x_i, x_j\rangle`. A
+clustering into K is the matrix :math:`Z = \sum_k v_k v_k' / \|v_k\|^2`, with :math:`v_k` the part of v in
+cluster k, and
 
 .. math:: \mathrm{WCSS}(Z) = \operatorname{tr} G - \langle G, Z\rangle , \qquad
           Zv = v,\quad \operatorname{tr} Z = K,\quad 0 \preceq Z \preceq I,\quad Z \ge 0 \text{ entrywise}.
@@ -11,26 +12,28 @@ K is the matrix :math:`Z = \sum_k v_k v_k' / \|v_k\|^2`, with :math:`v_k` the pa
 .. math:: \mathrm{WCSS}^* \;\ge\; L(B) = \operatorname{tr} G - u'(G + B)u
           - \bigl(\lambda_1 + \dots + \lambda_{K-1}\bigr)\bigl(P(G + B)P\bigr).
 
-*Proof.* :math:`\langle B, Z\rangle \ge 0`, so :math:`\mathrm{WCSS}(Z) \ge \operatorname{tr} G - \langle G + B, Z\rangle`. Since
-Zu = u, :math:`Z = uu' + Z'` with :math:`Z' = PZ'P`, :math:`0 \preceq Z' \preceq I` and trace K - 1; the inner product of
-:math:`P(G + B)P` with such a Z' is at most the sum of its K - 1 largest eigenvalues (Ky Fan). ∎
+*Proof.* :math:`\langle B, Z\rangle \ge 0`, so :math:`\mathrm{WCSS}(Z) \ge \operatorname{tr} G - \langle G
++ B, Z\rangle`. Since Zu = u, :math:`Z = uu' + Z'` with :math:`Z' = PZ'P`, :math:`0 \preceq Z' \preceq I`
+and trace K - 1; the inner product of :math:`P(G + B)P` with such a Z' is at most the sum of its K - 1
+largest eigenvalues (Ky Fan). ∎
 
-The multiplier :math:`\mu` of Zv = v that the dual of a semidefinite program has is maximised out in L: it would change
-:math:`G + B` by :math:`\mu v' + v\mu'`, which P removes. With B = 0, L is the PCA tail. No B is infeasible: a poor one
-gives a weaker bound, never a wrong one, so whatever has found it need not be trusted. The value is rounded down:
-see :mod:`surefit.cluster._spectra`.
+The multiplier :math:`\mu` of Zv = v that the dual of a semidefinite program has is maximised out in L: it
+would change :math:`G + B` by :math:`\mu v' + v\mu'`, which P removes. With B = 0, L is the PCA tail. No B
+is infeasible: a poor one gives a weaker bound, never a wrong one, so whatever has found it need not be
+trusted. The value is rounded down: see :mod:`surefit.cluster._spectra`.
 
-**Finding B.** First from the clustering at hand: if it is optimal and the clusters are well separated, B = 0 within
-clusters and rank-one blocks between them attain WCSS (Iguchi et al.). Else by the alternating direction method of
-multipliers on :math:`\max \langle G, Z\rangle` over the two sets of Z (spectral, non-negative), one
-eigendecomposition a step. Its state is one matrix S: the non-negative iterate is its positive part, and
-B is :math:`\rho` times its negative part. Everything is deterministic.
+**Finding B.** First from the clustering at hand: if it is optimal and the clusters are well separated, B
+= 0 within clusters and rank-one blocks between them attain WCSS (Iguchi et al.). Else by the alternating
+direction method of multipliers on :math:`\max \langle G, Z\rangle` over the two sets of Z (spectral,
+non-negative), one eigendecomposition a step. Its state is one matrix S: the non-negative iterate is its
+positive part, and B is :math:`\rho` times its negative part. Everything is deterministic.
 
 References
 ----------
 Peng & Wei, "Approximating k-means-type clustering via semidefinite programming", SIAM J. Optim. 18 (2007).
-Iguchi, Mixon, Peterson & Villar, "Probably certifiably correct k-means clustering", Math. Program. 165 (2017).
-Sun, Toh & Yang, "A convergent 3-block semiproximal ADMM for conic programming", SIAM J. Optim. 25 (2015).
+Iguchi, Mixon, Peterson & Villar, "Probably certifiably correct k-means clustering", Math. Program. 165
+(2017). Sun, Toh & Yang, "A convergent 3-block semiproximal ADMM for conic programming", SIAM J. Optim. 25
+(2015).
 """
 
 from __future__ import annotations
@@ -94,7 +97,9 @@ def sdp_bound(
     (1.0, 'reached after 0 steps')
     """
     rows, weights = rows_in_memory(X, sample_weight)
-    labels = np.asarray(labels)[slice(None) if sample_weight is None else np.asarray(sample_weight) > 0]
+    labels = np.asarray(labels)[
+        slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
+    ]
     rows, weights, labels = _distinct(rows, weights, labels)
     n = rows.shape[0]
     if n <= n_clusters:
@@ -108,7 +113,7 @@ def sdp_bound(
         problem = _Relaxation(rows, np.sqrt(weights), n_clusters)
         B, words = problem.solve(labels, tol, max_iter, deadline)
         value = problem.certain(B)
-    return Bound(max(0.0, value), METHOD, words)
+    return Bound(float(max(0.0, value)), METHOD, words)
 
 
 def dual_value(rows: Any, weights: Array, n_clusters: int, B: Array | None) -> float:
@@ -141,7 +146,7 @@ class _Relaxation:
         k = self.K - 1
         error += self.error + 16 * UNIT * shift
         value = self.trace - along - top_sum_bound(N, k) - (2.0 + np.sqrt(k)) * error
-        return value * (1.0 - 8 * UNIT) if value > 0 else value * (1.0 + 8 * UNIT)
+        return float(value - 8 * UNIT * abs(value))
 
     def value(self, B: Array) -> float:
         """L(B) as computed, to compare candidates."""
@@ -173,7 +178,9 @@ class _Relaxation:
         enough = target - 0.5 * tol * abs(target)
         zero = np.zeros_like(self.G)
         start = _between_clusters(self.G, self.roots, labels)
-        best_value, best = max(((self.value(B), B) for B in (zero, start)), key=lambda pair: pair[0])
+        best_value, best = max(
+            ((self.value(B), B) for B in (zero, start)), key=lambda pair: pair[0]
+        )
         if best_value >= enough:
             return best, "reached after 0 steps"
         rho = float(np.linalg.norm(self.G)) / np.sqrt(self.K)
@@ -223,7 +230,7 @@ def _largest(A: Array, k: int) -> Array:
 
 
 def _onto_projections(N: Array, k: int, wanted: int) -> tuple[Array, Array]:
-    """The matrix nearest to N with eigenvalues in [0, 1] and trace k: its positive eigenvalues and vectors."""
+    """The matrix nearest to N with eigenvalues in [0, 1] and trace k: the positive ones, and vectors."""
     n = len(N)
     while True:
         m = min(n, wanted)
@@ -253,11 +260,11 @@ def _membership(labels: NDArray[Any], roots: Array) -> Array:
 def _between_clusters(G: Array, roots: Array, labels: NDArray[Any]) -> Array:
     r"""B that proves a well separated clustering optimal: 0 within clusters, rank one between two.
 
-    With :math:`C = \frac12 D \circ vv'` (D: squared distances), a multiplier :math:`\mu` of Zv = v and :math:`\zeta` of the
-    trace, complementary slackness wants :math:`(C - \frac12(\mu v' + v\mu') - B + \zeta I) v_k = 0` for each cluster. The
-    rows of a cluster give its :math:`\mu`; the others give :math:`B_{ab} v_b = r_{ab}`, which falls as
-    :math:`\zeta` grows, and :math:`\zeta` is the largest at which no entry is negative. Then
-    :math:`B_{ab} = r_{ab} r_{ba}' / (r_{ba}' v_b)`.
+    With :math:`C = \frac12 D \circ vv'` (D: squared distances), a multiplier :math:`\mu` of Zv = v and
+    :math:`\zeta` of the trace, complementary slackness wants :math:`(C - \frac12(\mu v' + v\mu') - B +
+    \zeta I) v_k = 0` for each cluster. The rows of a cluster give its :math:`\mu`; the others give
+    :math:`B_{ab} v_b = r_{ab}`, which falls as :math:`\zeta` grows, and :math:`\zeta` is the largest at
+    which no entry is negative. Then :math:`B_{ab} = r_{ab} r_{ba}' / (r_{ba}' v_b)`.
     """
     n = len(roots)
     _, codes = np.unique(labels, return_inverse=True)
@@ -289,4 +296,4 @@ def _distinct(rows: Any, weights: Array, labels: NDArray[Any]) -> tuple[Any, Arr
         rows = rows.toarray()
     found, first, codes = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     total = np.bincount(codes.ravel(), weights, minlength=len(found))
-    return found.astype(np.float64), total, labels[first]
+    return found.astype(np.float64), total.astype(np.float64), labels[first]

@@ -4,10 +4,11 @@ For every :math:`\theta` and every :math:`W \succeq 0` with :math:`H = \theta I 
 
 .. math:: \lambda_1 + \dots + \lambda_k = \max_P \langle A, P\rangle \le k\theta + \operatorname{tr} W,
 
-the maximum being over :math:`0 \preceq P \preceq I` with trace k (Ky Fan): :math:`\langle H, P\rangle \ge 0` and
-:math:`\langle W, P\rangle \le \operatorname{tr} W`. Computed eigenpairs say which :math:`\theta` and W to take, and need
-not be right: that H is positive semi-definite is shown by a Cholesky factorisation that runs to its end.
-In floating point it then holds up to :math:`\gamma_{n+1} \operatorname{tr} H`, which is added, as is the rounding of H.
+the maximum being over :math:`0 \preceq P \preceq I` with trace k (Ky Fan): :math:`\langle H, P\rangle \ge
+0` and :math:`\langle W, P\rangle \le \operatorname{tr} W`. Computed eigenpairs say which :math:`\theta`
+and W to take, and need not be right: that H is positive semi-definite is shown by a Cholesky
+factorisation that runs to its end. In floating point it then holds up to :math:`\gamma_{n+1}
+\operatorname{tr} H`, which is added, as is the rounding of H.
 
 References
 ----------
