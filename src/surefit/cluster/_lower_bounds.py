@@ -10,6 +10,7 @@ claim then gives the number and stays undecided. See :mod:`surefit.cluster._pca_
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,8 +77,8 @@ def optimality_claim(
     """
     best = max(bounds, key=lambda bound: bound.value, default=Bound(0.0, "", "none was computed"))
     into = f"clustering into {n_clusters}"
-    if inertia < best.value * (1.0 - _ROUNDING) - floor:
-        missing = (best.value - inertia) / best.value
+    if not inertia >= best.value * (1.0 - _ROUNDING) - floor:  # NaN too
+        missing = (best.value - inertia) / best.value if best.value else math.nan
         statement = (
             f"the WCSS is given as {inertia:.6g}, and no {into} goes below {best.value:.6g} "
             f"({best.method})"

@@ -47,6 +47,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import eigh, eigvalsh
 
+from .._namespace import to_numpy
 from .._threads import one_thread
 from ._pca_tail import Bound, rows_in_memory
 from ._spectra import UNIT, gram_of_rows, project_out, top_sum_bound
@@ -97,9 +98,9 @@ def sdp_bound(
     (1.0, 'reached after 0 steps')
     """
     rows, weights = rows_in_memory(X, sample_weight)
-    labels = np.asarray(labels)[
-        slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-    ]
+    labels = to_numpy(labels)
+    if sample_weight is not None:
+        labels = labels[to_numpy(sample_weight) > 0]
     rows, weights, labels = _distinct(rows, weights, labels)
     n = rows.shape[0]
     if n <= n_clusters:
