@@ -22,11 +22,17 @@ would change :math:`G + B` by :math:`\mu v' + v\mu'`, which P removes. With B = 
 is infeasible: a poor one gives a weaker bound, never a wrong one, so whatever has found it need not be
 trusted. The value is rounded down: see :mod:`surefit.cluster._spectra`.
 
+**Triangles.** The relaxation alone leaves a few percent open on rows whose clusters touch. Every
+inequality that clusterings satisfy may join :math:`B \ge 0`: the triangles of
+:mod:`surefit.cluster._triangles` do, and then a bound equal to the WCSS is common, which proves the
+clustering to be the best of all.
+
 **Finding B.** First from the clustering at hand: if it is optimal and the clusters are well separated, B
 = 0 within clusters and rank-one blocks between them attain WCSS (Iguchi et al.). Else by the alternating
 direction method of multipliers on :math:`\max \langle G, Z\rangle` over the two sets of Z (spectral,
 non-negative), one eigendecomposition a step. Its state is one matrix S: the non-negative iterate is its
-positive part, and B is :math:`\rho` times its negative part. Everything is deterministic.
+positive part, and B is :math:`\rho` times its negative part. Violated triangles are added from time to time,
+and their multipliers climb by gradient steps. Everything is deterministic.
 
 References
 ----------
@@ -51,6 +57,7 @@ from .._namespace import to_numpy
 from .._threads import one_thread
 from ._pca_tail import Bound, rows_in_memory
 from ._spectra import UNIT, gram_of_rows, project_out, top_sum_bound
+from ._triangles import Triangles
 
 __all__ = ["LARGEST_SDP", "dual_value", "sdp_bound"]
 
@@ -58,8 +65,11 @@ Array = NDArray[np.float64]
 METHOD = "semidefinite relaxation"
 LARGEST_SDP = 2000  # rows; a few n x n matrices are held, and factorised hundreds of times
 _WORK = 2.4e12  # n^3 x steps: two minutes on two cores
+_MOST_STEPS = 3000
 _EVERY = 10  # steps between two values of the bound
 _PATIENCE = 5  # values without progress
+_SEARCH = 50  # steps between two searches for triangles
+_TRIANGLE_ROWS = 1000  # beyond, a search for triangles takes too long
 _DENSE_CELLS = 1 << 24  # entries up to which sparse rows are compared for duplicates
 _RELAX = 1.6
 
@@ -71,6 +81,7 @@ def sdp_bound(
     labels: Any,
     *,
     tol: float = 1e-6,
+    triangles: bool = True,
     max_iter: int | None = None,
     time_limit: float | None = None,
 ) -> Bound:
@@ -85,8 +96,10 @@ def sdp_bound(
         A clustering: a hint. A bad one costs time, and nothing else.
     tol : float, default=1e-6
         Stop when the bound is that near to the WCSS of ``labels``, relatively.
+    triangles : bool, default=True
+        Whether to add triangle inequalities, up to 1,000 distinct rows: tighter, and slower.
     max_iter : int, optional
-        Steps; about two minutes' worth for 2,000 rows, and at most 1,000, unless told.
+        Steps; about two minutes' worth for 2,000 rows, and at most 3,000, unless told.
     time_limit : float, optional
         Seconds. The result then depends on the speed of the machine.
 
@@ -108,17 +121,20 @@ def sdp_bound(
     if n > LARGEST_SDP:
         return Bound(0.0, METHOD, f"{n} distinct rows are too many (at most {LARGEST_SDP})")
     if max_iter is None:
-        max_iter = int(np.clip(_WORK / n**3, 1, 1000))
+        max_iter = int(np.clip(_WORK / n**3, 1, _MOST_STEPS))
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     with one_thread if n <= 1000 else nullcontext():  # threads that wait cost more than they bring
         problem = _Relaxation(rows, np.sqrt(weights), n_clusters)
-        B, words = problem.solve(labels, tol, max_iter, deadline)
-        value = problem.certain(B)
+        most = 10 * n if triangles and n <= _TRIANGLE_ROWS else 0
+        B, cuts, words = problem.solve(labels, tol, max_iter, deadline, most)
+        value = problem.certain(B, cuts)
     return Bound(float(max(0.0, value)), METHOD, words)
 
 
-def dual_value(rows: Any, weights: Array, n_clusters: int, B: Array | None) -> float:
-    """L(B), rounded down: a lower bound whatever the symmetric B >= 0 is.
+def dual_value(
+    rows: Any, weights: Array, n_clusters: int, B: Array | None, cuts: Triangles | None = None
+) -> float:
+    """L(B), rounded down: a lower bound whatever the symmetric B >= 0 and the triangles are.
 
     Examples
     --------
@@ -126,7 +142,7 @@ def dual_value(rows: Any, weights: Array, n_clusters: int, B: Array | None) -> f
     >>> dual_value(X, np.ones(3), 2, B) <= 0.5      # the best clustering: {0, 1}, {10}
     True
     """
-    return _Relaxation(rows, np.sqrt(weights), n_clusters).certain(B)
+    return _Relaxation(rows, np.sqrt(weights), n_clusters).certain(B, cuts)
 
 
 class _Relaxation:
@@ -137,15 +153,18 @@ class _Relaxation:
         self.u = roots / np.linalg.norm(roots)
         self.G, self.trace, self.error = gram_of_rows(rows, roots)
 
-    def certain(self, B: Array | None) -> float:
-        """L(B) less all that rounding can have done to it."""
+    def certain(self, B: Array | None, cuts: Triangles | None = None) -> float:
+        """L(B), with the triangles in B, less all that rounding can have done to it."""
         A = self.G if B is None else self.G + np.maximum(0.5 * (B + B.T), 0.0)
+        extra = 0.0
+        if cuts is not None and len(cuts):
+            A, extra = A + cuts.matrix(), cuts.error()
         along, N, error = project_out(A, self.roots)
         # Z' does not see uu'; moved down, the direction u is not among the largest
         shift = float(np.linalg.norm(N))
         N -= shift * np.multiply.outer(self.u, self.u)
         k = self.K - 1
-        error += self.error + 16 * UNIT * shift
+        error += self.error + extra + 16 * UNIT * shift
         value = self.trace - along - top_sum_bound(N, k) - (2.0 + np.sqrt(k)) * error
         return float(value - 8 * UNIT * abs(value))
 
@@ -168,61 +187,68 @@ class _Relaxation:
     # ------------------------------------------------------------------ the search
 
     def solve(
-        self, labels: NDArray[Any], tol: float, max_iter: int, deadline: float
-    ) -> tuple[Array | None, str]:
-        """The best B found, and how the search ended."""
-        n, u = len(self.u), self.u
+        self, labels: NDArray[Any], tol: float, max_iter: int, deadline: float, most: int
+    ) -> tuple[Array | None, Triangles, str]:
+        """The best B and triangles found, and how the search ended; ``most`` triangles a search."""
+        u, cuts = self.u, Triangles(self.roots)
         if self.K == 1:
-            return None, "exact for one cluster"
+            return None, cuts, "exact for one cluster"
         Z = _membership(labels, self.roots)
         target = self.trace - float((self.G * Z).sum())  # the WCSS of the labels
         enough = target - 0.5 * tol * abs(target)
         zero = np.zeros_like(self.G)
-        start = _between_clusters(self.G, self.roots, labels)
-        best_value, best = max(
-            ((self.value(B), B) for B in (zero, start)), key=lambda pair: pair[0]
-        )
-        if best_value >= enough:
-            return best, "reached after 0 steps"
-        rho = float(np.linalg.norm(self.G)) / np.sqrt(self.K)
-        S = Z - best / rho
-        history, wanted = [best_value], self.K + 4
-        for step in range(1, max_iter + 1):
-            # the nearest matrix of the spectral set to positive part + (G + B)/rho = |S| + G/rho
-            N = self._deflated(np.abs(S) + self.G / rho)
-            kept, Q = _onto_projections(N, self.K - 1, wanted)
+        starts = [zero, _between_clusters(self.G, self.roots, labels)]
+        top, best = max(((self.value(B), B) for B in starts), key=lambda pair: pair[0])
+        kept_cuts = (cuts.rows, cuts.t)
+        rho, size = float(np.linalg.norm(self.G)) / np.sqrt(self.K), float(np.linalg.norm(self.G))
+        S, T, history, wanted = Z - best / rho, zero, [top], self.K + 4
+        words = "reached after 0 steps" if top >= enough else f"stopped after {max_iter} steps"
+        for step in range(1, (max_iter if top < enough else 0) + 1):
+            # the nearest matrix of the spectral set to positive part + (G + B)/rho = |S| + (G + T)/rho
+            kept, Q = _onto_projections(
+                self._deflated(np.abs(S) + (self.G + T) / rho), self.K - 1, wanted
+            )
             wanted = len(kept) + 4
             spectral = (Q * kept) @ Q.T + np.multiply.outer(u, u)
             old = np.maximum(S, 0.0)
-            S += _RELAX * (spectral - old)
+            S += (1.0 if len(cuts) else _RELAX) * (spectral - old)
             new = np.maximum(S, 0.0)
+            if len(cuts):
+                cuts.raise_multipliers(new, rho)
+                T = cuts.matrix()
             if step % _EVERY and step < max_iter:
                 continue
             primal = float(np.linalg.norm(spectral - new)) / np.sqrt(self.K)
-            dual = rho * float(np.linalg.norm(new - old)) / float(np.linalg.norm(self.G))
+            dual = rho * float(np.linalg.norm(new - old)) / size
             B = rho * (new - S)
-            B[np.diag_indices(n)] = 0.0  # Z_ii >= 0 is implied, and costs
-            value = self.value(B)
-            if value > best_value:
-                best_value, best = value, B
-            if best_value >= enough:
-                return best, f"reached after {step} steps"
-            history.append(best_value)
-            if _stalled(history, target):
-                return best, f"no more progress after {step} steps"
+            B[np.diag_indices(len(u))] = 0.0  # Z_ii >= 0 is implied, and costs
+            value = self.value(B + T)
+            if value > top:
+                top, best, kept_cuts = value, B, (cuts.rows, cuts.t)
+            history.append(top)
+            if top >= enough:
+                words = f"reached after {step} steps"
+                break
+            if _stalled(history, target, _PATIENCE * (6 if most else 1)):
+                words = f"no more progress after {step} steps"
+                break
             if time.monotonic() > deadline:
-                return best, f"stopped at the time limit after {step} steps"
+                words = f"stopped at the time limit after {step} steps"
+                break
             factor = 1.5 if primal > 3.0 * dual else 1.0 / 1.5 if dual > 3.0 * primal else 1.0
             rho *= factor
             S = new + (S - new) / factor
-        return best, f"stopped after {max_iter} steps"
+            if most and step % _SEARCH == 0:
+                cuts.search(new, most)
+        cuts.rows, cuts.t = kept_cuts
+        return best, cuts, words + (f", {len(cuts)} triangles" if len(cuts) else "")
 
 
-def _stalled(history: list[float], target: float) -> bool:
+def _stalled(history: list[float], target: float, patience: int) -> bool:
     """Whether the last values have closed less than a 500th of the gap."""
-    if len(history) <= _PATIENCE:
+    if len(history) <= patience:
         return False
-    return history[-1] - history[-1 - _PATIENCE] < 0.002 * (target - history[-1])
+    return history[-1] - history[-1 - patience] < 0.002 * (target - history[-1])
 
 
 def _largest(A: Array, k: int) -> Array:
