@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import eigvalsh
 from sklearn.cluster import KMeans
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_iris, make_blobs
 from tests.data import load
 
 from surefit import Kind, Status
@@ -18,6 +19,7 @@ from surefit.cluster._lower_bounds import Bound, lower_bounds, optimality_claim
 from surefit.cluster._pca_tail import pca_tail_bound, pca_tail_bounds
 from surefit.cluster._sdp_bound import dual_value, sdp_bound
 from surefit.cluster._spectra import top_sum_bound
+from surefit.cluster._triangles import Triangles
 from surefit.design import RowBlocks
 
 UNIT = 2.0**-53
@@ -178,15 +180,49 @@ def test_the_relaxation_is_tight_on_separated_blobs(n: int) -> None:
 
 
 @pytest.mark.parametrize(("k", "share"), [(2, 0.0110), (3, 0.0425), (4, 0.0422)])
-def test_iris(k: int, share: float) -> None:
-    from sklearn.datasets import load_iris
-
+def test_iris_is_proved_optimal_by_triangles(k: int, share: float) -> None:
     X = load_iris().data
     model = KMeans(k, n_init=10, random_state=0).fit(X)
+    relaxed = sdp_bound(X, None, k, model.labels_, triangles=False)
+    assert 1e-3 < (model.inertia_ - relaxed.value) / model.inertia_ <= share
     bound = sdp_bound(X, None, k, model.labels_)
-    assert 0 <= (model.inertia_ - bound.value) / model.inertia_ <= share
-    again = sdp_bound(X, None, k, model.labels_)
-    assert again == bound  # deterministic
+    assert "triangles" in bound.words
+    claim = optimality_claim(model.inertia_, k, [bound])
+    assert (claim.kind, claim.status) == (Kind.OPTIMAL, Status.HOLDS)
+    again = sdp_bound(X, None, k, model.labels_, max_iter=100)
+    assert again == sdp_bound(X, None, k, model.labels_, max_iter=100)  # deterministic
+
+
+def test_every_clustering_satisfies_every_triangle() -> None:
+    _, weights = small_set(2, True)
+    roots = np.sqrt(weights)
+    cuts = Triangles(roots)
+    cuts.rows = np.array(
+        [(i, j, k) for i in range(7) for j, k in combinations(range(7), 2) if i not in (j, k)]
+    )
+    cuts.t = np.ones(len(cuts.rows))
+    for labels in partitions(7, 4):
+        codes = np.array(labels)
+        mass = np.bincount(codes, weights)[codes]
+        Z = np.where(codes[:, None] == codes, np.outer(roots, roots / mass), 0.0)
+        assert cuts.slack(Z).min() >= -1e-12
+        assert (cuts.matrix() * Z).sum() == pytest.approx(cuts.slack(Z).sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_any_triangles_give_a_bound(k: int) -> None:
+    X, weights = small_set(3, True)
+    X, weights = np.delete(X, 5, axis=0), np.delete(weights, 5)
+    value, _ = best_of_all(X, weights, k)
+    rng = np.random.default_rng(k)
+    cuts = Triangles(np.sqrt(weights))
+    for scale in (1e-3, 1.0, 1e3):
+        for _ in range(10):
+            cuts.rows = np.stack([rng.permutation(6)[:3] for _ in range(20)])
+            cuts.t = scale * rng.exponential(size=20)
+            B = scale * rng.exponential(size=(6, 6))
+            assert dual_value(X, weights, k, B + B.T, cuts) <= value * (1 + 1e-14)
+            assert dual_value(X, weights, k, None, cuts) <= value * (1 + 1e-14)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

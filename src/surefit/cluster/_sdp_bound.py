@@ -65,9 +65,10 @@ Array = NDArray[np.float64]
 METHOD = "semidefinite relaxation"
 LARGEST_SDP = 2000  # rows; a few n x n matrices are held, and factorised hundreds of times
 _WORK = 2.4e12  # n^3 x steps: two minutes on two cores
-_MOST_STEPS = 3000
+_MOST_STEPS = 2000
 _EVERY = 10  # steps between two values of the bound
-_PATIENCE = 5  # values without progress
+_PATIENCE = 5  # values without progress,
+_PATIENCE_TRIANGLES = 50  # and with triangles, which may stand still for long and then go on
 _SEARCH = 50  # steps between two searches for triangles
 _TRIANGLE_ROWS = 1000  # beyond, a search for triangles takes too long
 _DENSE_CELLS = 1 << 24  # entries up to which sparse rows are compared for duplicates
@@ -99,7 +100,7 @@ def sdp_bound(
     triangles : bool, default=True
         Whether to add triangle inequalities, up to 1,000 distinct rows: tighter, and slower.
     max_iter : int, optional
-        Steps; about two minutes' worth for 2,000 rows, and at most 3,000, unless told.
+        Steps; about two minutes' worth for 2,000 rows, and at most 2,000, unless told.
     time_limit : float, optional
         Seconds. The result then depends on the speed of the machine.
 
@@ -120,12 +121,12 @@ def sdp_bound(
         return Bound(0.0, METHOD, f"{n} distinct rows in {n_clusters} clusters: the best WCSS is 0")
     if n > LARGEST_SDP:
         return Bound(0.0, METHOD, f"{n} distinct rows are too many (at most {LARGEST_SDP})")
+    most = 10 * n if triangles and n <= _TRIANGLE_ROWS else 0
     if max_iter is None:
-        max_iter = int(np.clip(_WORK / n**3, 1, _MOST_STEPS))
+        max_iter = int(np.clip((0.5 if most else 1.0) * _WORK / n**3, 1, _MOST_STEPS))
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     with one_thread if n <= 1000 else nullcontext():  # threads that wait cost more than they bring
         problem = _Relaxation(rows, np.sqrt(weights), n_clusters)
-        most = 10 * n if triangles and n <= _TRIANGLE_ROWS else 0
         B, cuts, words = problem.solve(labels, tol, max_iter, deadline, most)
         value = problem.certain(B, cuts)
     return Bound(float(max(0.0, value)), METHOD, words)
@@ -214,7 +215,7 @@ class _Relaxation:
             S += (1.0 if len(cuts) else _RELAX) * (spectral - old)
             new = np.maximum(S, 0.0)
             if len(cuts):
-                cuts.raise_multipliers(new, rho)
+                cuts.raise_multipliers(2.0 * new - old, rho)
                 T = cuts.matrix()
             if step % _EVERY and step < max_iter:
                 continue
@@ -229,7 +230,7 @@ class _Relaxation:
             if top >= enough:
                 words = f"reached after {step} steps"
                 break
-            if _stalled(history, target, _PATIENCE * (6 if most else 1)):
+            if _stalled(history, target, _PATIENCE_TRIANGLES if most else _PATIENCE):
                 words = f"no more progress after {step} steps"
                 break
             if time.monotonic() > deadline:
