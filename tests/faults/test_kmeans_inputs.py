@@ -21,9 +21,12 @@ def test_more_clusters_than_rows(kind):
 
 def test_fewer_distinct_rows_than_clusters():
     rows = np.repeat(X[:3], 5, axis=0)
-    with pytest.warns(ConvergenceWarning, match=r"Number of distinct clusters \(3\) found smaller than n_clusters \(5\)"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"Number of distinct clusters \(3\) found smaller than n_clusters \(5\)",
+    ):
         model = KMeans(5, random_state=0).fit(rows)
-    assert model.inertia_ == 0.0
+    assert model.inertia_ < 1e-29  # (x - m) + m is x to an ulp
     assert model.certificate_.ok
     assert "hold no row" in model.certificate_["centres"].statement
 
@@ -34,7 +37,7 @@ def test_duplicate_rows_and_one_row():
     assert model.certificate_.ok
     same = KMeans(1).fit(np.ones((7, 2)))
     assert same.cluster_centers_.tolist() == [[1.0, 1.0]]
-    assert KMeans(20, random_state=0).fit(X).inertia_ == 0.0
+    assert KMeans(20, random_state=0).fit(X).inertia_ < 1e-29
 
 
 @BOTH
@@ -53,13 +56,16 @@ def test_values_that_are_not_finite(kind, value):
 
 
 def test_values_whose_squares_overflow():
-    with pytest.raises(ValueError, match="squares overflow float64. Rescale X"):
+    with pytest.raises(ValueError, match=r"squares overflow float64\. Rescale X"):
         KMeans(2).fit(X * 1e200)
 
 
 @BOTH
 def test_an_init_of_the_wrong_shape(kind):
-    with pytest.raises(ValueError, match=r"The shape of the initial centers \(2, 3\) does not match the number of clusters 4"):
+    with pytest.raises(
+        ValueError,
+        match=r"The shape of the initial centers \(2, 3\) does not match the number of clusters 4",
+    ):
         kind(4, init=X[:2], n_init=1).fit(X)
     with pytest.raises(ValueError, match=r"does not match the number of features of the data 3"):
         kind(2, init=X[:2, :2], n_init=1).fit(X)
@@ -77,7 +83,7 @@ def test_weights(kind):
         kind(2).fit(X, sample_weight=np.r_[-1.0, np.ones(19)])
     with pytest.raises(ValueError, match="sample_weight"):
         kind(2).fit(X, sample_weight=np.ones(7))
-    with pytest.raises(ValueError, match="sample_weight"):
+    with pytest.raises(ValueError, match="at least one non-zero number"):
         kind(2).fit(X, sample_weight=np.zeros(20))
 
 
@@ -103,13 +109,19 @@ def test_columns_that_differ(kind):
             method(X[:, :2])
 
 
-@pytest.mark.parametrize(("name", "value"), [("n_clusters", 0), ("tol", -1.0), ("max_iter", 0), ("init", "near"),
-                                             ("n_init", 0), ("algorithm", "full"), ("certify", "some")])  # fmt: skip
+WRONG = {
+    "n_clusters": 0, "tol": -1.0, "max_iter": 0, "init": "near", "n_init": 0, "algorithm": "full", "certify": "some"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG.items())
 def test_parameters(name, value):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of KMeans must be"):
         KMeans(**{name: value}).fit(X)
 
 
 def test_elkan_with_one_cluster():
-    with pytest.warns(RuntimeWarning, match="algorithm='elkan' doesn't make sense for a single cluster"):
+    with pytest.warns(
+        RuntimeWarning, match="algorithm='elkan' doesn't make sense for a single cluster"
+    ):
         KMeans(1, algorithm="elkan").fit(X)

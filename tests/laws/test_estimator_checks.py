@@ -147,7 +147,9 @@ EXPECTED = {
 }
 
 
-DRAWN = "weighted rows and repeated rows lead to other draws of the first centres, as in scikit-learn's KMeans"
+DRAWN = (
+    "weighted and repeated rows lead to other draws of first centres, as in scikit-learn's KMeans"
+)
 for kind in (KMeans, MiniBatchKMeans):
     EXPECTED[kind] = dict.fromkeys(EXPECTED[Perceptron], DRAWN)
 

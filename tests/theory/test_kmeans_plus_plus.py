@@ -77,7 +77,9 @@ def test_a_seed_draws_scikit_learn_s_rows():
     for seed in range(5):
         for weights in (None, w):
             ours = kmeans_plusplus(X, 12, sample_weight=weights, random_state=seed)
-            theirs = sklearn.cluster.kmeans_plusplus(X, 12, sample_weight=weights, random_state=seed)
+            theirs = sklearn.cluster.kmeans_plusplus(
+                X, 12, sample_weight=weights, random_state=seed
+            )
             assert (ours[1] == theirs[1]).all()
             np.testing.assert_array_equal(ours[0], X[ours[1]])
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.cluster
+from tests.data import load
 
 from surefit import CertificateWarning, Status
 from surefit.cluster import KMeans
 from surefit.design import as_design
 from surefit.solvers.assignment import Labeller
 from surefit.solvers.lloyd import describe, lloyd
-from tests.data import load
 
 
 def blobs(n=600, p=3, centres=6, seed=0, spread=1.0):
@@ -56,7 +56,9 @@ def test_both_steps_are_stationary_at_the_end():
 @pytest.mark.spec("CLU-1")
 @pytest.mark.parametrize("kind", ["float64", "float32", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("settings", [{}, {"tol": 0}, {"max_iter": 3}, {"algorithm": "elkan"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"tol": 0}, {"max_iter": 3}, {"algorithm": "elkan"}], ids=str
+)
 def test_equals_scikit_learn_from_the_same_start(kind, weighted, settings):
     rng = np.random.default_rng(3)
     X = blobs(2000, 5, 30, seed=2)
@@ -74,7 +76,9 @@ def test_equals_scikit_learn_from_the_same_start(kind, weighted, settings):
     assert ours.labels_.dtype == theirs.labels_.dtype
     assert ours.cluster_centers_.dtype == theirs.cluster_centers_.dtype
     assert ours.inertia_ == pytest.approx(theirs.inertia_, rel=rounding)
-    np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_, rtol=0, atol=10 * rounding)
+    np.testing.assert_allclose(
+        ours.cluster_centers_, theirs.cluster_centers_, rtol=0, atol=10 * rounding
+    )
 
 
 @pytest.mark.spec("CLU-1")
