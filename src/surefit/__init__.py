@@ -31,6 +31,7 @@ _WHERE = {
 }
 _MODULES = (
     "bayes",
+    "cluster",
     "densities",
     "distributed",
     "duality",

@@ -41,6 +41,7 @@ SUITES = {
     "sklearn.svm": ["test_svm", "test_sparse", "test_bounds"],
     "sklearn.kernel_ridge": ["test_kernel_ridge"],
     "sklearn.neighbors": ["test_neighbors", "test_neighbors_pipeline", "test_graph"],
+    "sklearn.cluster": ["test_k_means"],
     "sklearn.multiclass": ["test_multiclass"],
     "sklearn.model_selection": ["test_search", "test_validation", "test_split"],
 }

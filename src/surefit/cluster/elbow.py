@@ -230,7 +230,7 @@ def _check(k_values: Iterable[int], n_references: int, X: Any) -> list[int]:
 
 def _template(estimator: Any) -> Any:
     if estimator is None:
-        from . import KMeans  # type: ignore[attr-defined]
+        from .kmeans import KMeans
 
         estimator = KMeans
     estimator = estimator() if isinstance(estimator, type) else clone(estimator)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import pairwise_distances
 
+from .._exact_order import SMALL, UNIT, exactly_first, plain, row_squares
 from ..certificate import Claim, Kind
 
 __all__ = ["count_wrong", "leave_one_out_claim", "neighbours_claim", "rows_claim", "sampled_claim"]
 
 Array = NDArray[np.float64]
-_UNIT = 2.0**-53
-_SMALL = 1e-280  # squares below may have lost bits to underflow
 _CELLS = 1 << 23  # entries of a block of distances
 _WORK = 1 << 26  # multiplications that the claims at fit may cost
 _EUCLIDEAN = ("euclidean", "l2", "sqeuclidean")
@@ -121,11 +119,11 @@ def count_wrong(table: Any, queries: Any, indices: NDArray[Any]) -> int:
         centre = np.zeros(p) if sp.issparse(table) else table.mean(axis=0, dtype=np.float64)
         centre = centre if np.isfinite(centre).all() else np.zeros(p)
         rows = table.astype(np.float64) if sp.issparse(table) else table - centre
-        share = 1.0 - (4 * p + 32) * _UNIT  # for the rounding of products, norms and centring
-        norms = _row_squares(rows) * share
+        share = 1.0 - (4 * p + 32) * UNIT  # for the rounding of products, norms and centring
+        norms = row_squares(rows) * share
         step, wrong = max(1, _CELLS // max(n, p * indices.shape[1])), 0
         for start in range(0, len(indices), step):
-            block = _plain(queries[start : start + step])
+            block = plain(queries[start : start + step])
             lists = indices[start : start + step]
             centred = block - centre
             products = (rows @ centred.T).T if sp.issparse(rows) else centred @ rows.T
@@ -134,7 +132,7 @@ def count_wrong(table: Any, queries: Any, indices: NDArray[Any]) -> int:
             lower += norms
             lower += share * np.einsum("ij,ij->i", centred, centred)[:, None]
             for i in np.flatnonzero(~_clearly_right(block, table, lists, lower)):
-                wrong += not _is_right(block[i], table, lists[i], lower[i])
+                wrong += not exactly_first(block[i], table, lists[i], lower[i])
     return wrong
 
 
@@ -142,66 +140,15 @@ def _clearly_right(queries: Array, table: Any, lists: NDArray[Any], lower: Array
     """Lists that rounding leaves no doubt about: in strict order, and every other row beyond reach."""
     m, k = lists.shape
     p = queries.shape[1]
-    error = (p + 8) * _UNIT
-    near = _plain(table[lists.ravel()]).reshape(m, k, p)
+    error = (p + 8) * UNIT
+    near = plain(table[lists.ravel()]).reshape(m, k, p)
     squares = np.square(near - queries[:, None]).sum(axis=2)
     itself = (near[:, 0] == queries).all(axis=1)  # at distance 0, and not by underflow
-    visible = (squares > _SMALL) | (itself[:, None] & (np.arange(k) == 0))
+    visible = (squares > SMALL) | (itself[:, None] & (np.arange(k) == 0))
     ordered = (squares[:, 1:] > squares[:, :-1] * (1.0 + 4.0 * error)).all(axis=1)
-    reach = squares[:, -1] * (1.0 + 4.0 * error) + _SMALL
+    reach = squares[:, -1] * (1.0 + 4.0 * error) + SMALL
     alone = np.count_nonzero(~(lower > reach[:, None]), axis=1) == k
     return visible.all(axis=1) & ordered & alone & np.isfinite(reach)
-
-
-def _is_right(query: Array, table: Any, neighbours: NDArray[Any], bounds: Array) -> bool:
-    """Whether this list is right; ``bounds`` are below the squared distances of all rows."""
-    if len(np.unique(neighbours)) != len(neighbours):
-        return False
-    error = (len(query) + 8) * _UNIT
-    mine = _squares(query, _plain(table[neighbours]))
-    reach = mine.max() * (1.0 + 4.0 * error) + _SMALL
-    rivals = np.flatnonzero(~(bounds > reach))  # what is not a number stays a rival
-    others = np.setdiff1d(rivals, neighbours)
-    theirs = _squares(query, _plain(table[others])) if len(others) else np.empty(0)
-    line = np.append(mine, theirs.min(initial=np.inf))
-    zero = int(bool(mine[0] == 0.0 and np.array_equal(query, _plain(table[neighbours[:1]])[0])))
-    apart = line[1:] > line[:-1] * (1.0 + 4.0 * error)
-    if apart.all() and np.isfinite(mine).all() and (line[zero:] > _SMALL).all():
-        return True
-    everyone = np.union1d(rivals, neighbours)
-    exact = _exact_squares(query, _plain(table[everyone]))
-    first = sorted(zip(exact, everyone.tolist()))[: len(neighbours)]
-    return [row for _, row in first] == list(neighbours)
-
-
-def _exact_squares(query: Array, rows: Array) -> list[Any]:
-    """Squared distances as rational numbers; as floats where these are whole numbers that they hold."""
-    stack = np.vstack([query[None, :], rows])
-    largest = float(np.abs(stack).max(initial=0.0))
-    small = largest < 2.0**24 and 4.0 * len(query) * largest**2 < 2.0**53
-    if small and (stack == np.rint(stack)).all():
-        return _squares(query, rows).tolist()
-    point, known, squares = [Fraction(float(x)) for x in query], {}, []
-    for row in rows:
-        key = row.tobytes()
-        if key not in known:
-            known[key] = sum((a - Fraction(float(x))) ** 2 for a, x in zip(point, row))
-        squares.append(known[key])
-    return squares
-
-
-def _squares(query: Array, rows: Array) -> Array:
-    return np.square(rows - query).sum(axis=1)
-
-
-def _row_squares(rows: Any) -> Array:
-    if sp.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
-    return np.einsum("ij,ij->i", rows, rows)
-
-
-def _plain(rows: Any) -> Array:
-    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
 
 
 # ---------------------------------------------------------------------------- other metrics

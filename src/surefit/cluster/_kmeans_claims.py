@@ -1,0 +1,143 @@
+r"""The claims of a k-means fit, decided without any code of the solver.
+
+One pass over the rows gives everything. With z the labels, c the centres and d_i = x_i - c_{z_i}:
+
+* *labels*: no centre is nearer to a row than its own, ties to the lowest number. A float32 product with a
+  bound on its error settles most rows, a float64 one nearly all others, rational numbers the rest.
+* *centres*: sum_{i in j} w_i d_i / w_j is how far the mean of cluster j lies from its centre: the move
+  of one more Lloyd step.
+* *WCSS*: sum_i w_i |d_i|^2 is ``inertia_``.
+* *monotone*: ``inertia_trace_``, kept by the fit, never rises and ends there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._exact_order import UNIT
+from .._namespace import to_numpy
+from ..certificate import Claim, Kind
+from ._kmeans_look import Findings, last_step, look
+from ._lower_bounds import lower_bounds, optimality_claim
+
+__all__ = ["kmeans_claims", "labels_claim", "optimum_claims", "wcss_claim"]
+
+
+def kmeans_claims(model: Any, X: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    """All claims of a KMeans fit."""
+    found = look(model, X, sample_weight, full=full)
+    claims = [
+        labels_claim(found),
+        wcss_claim(model, found),
+        _centres_claim(model, X, sample_weight, found),
+        _trace_claim(model, found),
+    ]
+    if len(model.restart_inertias_) > 1:
+        claims.append(_restarts_claim(model))
+    return claims + optimum_claims(model, X, sample_weight, found, full=full)
+
+
+def optimum_claims(
+    model: Any, X: Any, sample_weight: Any, found: Findings, *, full: bool
+) -> list[Claim]:
+    """How far the fit is from the least possible sum of squares."""
+    bounds = lower_bounds(X, sample_weight, model.n_clusters, model.labels_, full=full)
+    floor = UNIT**2 * found.size * (found.rows + 16.0)
+    return [optimality_claim(float(model.inertia_), model.n_clusters, bounds, floor=floor)]
+
+
+# ---------------------------------------------------------------------------- the sentences
+
+
+def labels_claim(found: Findings) -> Claim:
+    if found.open:
+        why = (
+            f"{found.open} rows lie so nearly between two centres that only rational numbers tell; "
+            "surefit.verify or certify='full' decides them"
+        )
+        return Claim.undecided("labels", why, Kind.EXACT, "CLU-1")
+    statement = (
+        f"of {found.rows} rows, {found.wrong} have a label other than their nearest centre, in exact "
+        "arithmetic, ties to the lowest number"
+    )
+    return Claim.check("labels", statement, Kind.EXACT, found.wrong, 0, "CLU-1")
+
+
+def wcss_claim(model: Any, found: Findings) -> Claim:
+    gap = abs(float(model.inertia_) - found.wcss)
+    p = model.cluster_centers_.shape[1]
+    bound = 2.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * found.wcss
+    statement = (
+        f"inertia_ = {float(model.inertia_):.12g} differs by {gap:.1e} from the sum of squares within "
+        "clusters, recomputed"
+    )
+    return Claim.check("WCSS", statement, Kind.EXACT, gap, bound, "CLU-1")
+
+
+def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings) -> Claim:
+    """The move of one more Lloyd step against the tolerance, or against rounding where it is that small."""
+    moved = float(np.vdot(found.moves, found.moves))
+    centres = to_numpy(model.cluster_centers_)
+    unit = float(np.finfo(centres.dtype).eps)
+    rms = math.sqrt(found.spread / max(float(found.masses.sum()), 1e-300))
+    size = np.sqrt(np.einsum("ij,ij->i", centres, centres, dtype=np.float64)) * unit
+    size += 4.0 * UNIT * math.sqrt(found.rows) * rms
+    floor = float(size @ size)
+    allowed = float(model.tol) * found.variance
+    empty = int(np.count_nonzero(found.masses == 0.0))
+    words = f"; {empty} clusters hold no row" if empty else ""
+    if moved <= floor:
+        statement = (
+            "each centre is the weighted mean of its rows, to rounding: one more step would move the centres "
+            f"by {math.sqrt(moved):.1e} in all; stationary, no optimality claim{words}"
+        )
+        return Claim.check("centres", statement, Kind.STATIONARY, moved, floor, "CLU-1")
+    last = last_step(model, X, sample_weight, floor) if moved > allowed else math.inf
+    if last <= allowed:
+        statement = (
+            f"the last step moved the centres by {last:.2e} (squared, in all), where tol times the mean "
+            f"variance is {allowed:.2e}; one more would move them by {moved:.2e}: stationary to that, "
+            f"no optimality claim{words}"
+        )
+        return Claim.check("centres", statement, Kind.STATIONARY, last, allowed, "CLU-1")
+    statement = (
+        f"one more step would move the centres by {moved:.2e} (squared, in all), where tol times the mean "
+        f"variance is {allowed:.2e}: stationary to that, no optimality claim{words}"
+    )
+    return Claim.check("centres", statement, Kind.STATIONARY, moved, allowed, "CLU-1")
+
+
+def _trace_claim(model: Any, found: Findings) -> Claim:
+    trace = np.append(np.asarray(model.inertia_trace_, dtype=np.float64), found.wcss)
+    rise = float(np.max(np.diff(trace), initial=0.0))
+    end = abs(float(trace[-2]) - found.wcss) if len(trace) > 1 else math.inf
+    centres = to_numpy(model.cluster_centers_)
+    p = centres.shape[1]
+    bound = 4.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * max(found.size, found.wcss)
+    if centres.dtype == np.float32:  # the last centres were rounded
+        lengths = np.sqrt(np.einsum("ij,ij->i", centres, centres, dtype=np.float64))
+        pulls = found.masses * np.sqrt(np.einsum("ij,ij->i", found.moves, found.moves))
+        bound += 2.0**-23 * float(lengths @ pulls) + 2.0**-46 * float(found.masses @ lengths**2)
+    steps = len(trace) - 2
+    statement = (
+        f"over {steps} iterations the sum of squares went from {trace[0]:.6g} to {found.wcss:.6g} and rose "
+        f"by {max(rise, 0.0):.1e} at most; the trace ends {end:.1e} from the recomputed sum"
+    )
+    observed = max(rise, end) if steps == int(model.n_iter_) else math.inf
+    return Claim.check("monotone", statement, Kind.BOUND, observed, bound, "CLU-1")
+
+
+def _restarts_claim(model: Any) -> Claim:
+    ends = np.asarray(model.restart_inertias_, dtype=np.float64)
+    best, worst = float(ends.min()), float(ends.max())
+    spread = (worst - best) / best if best > 0 else 0.0
+    near = int(np.count_nonzero(ends <= best * 1.001))
+    statement = (
+        f"{len(ends)} restarts ended between {best:.6g} and {worst:.6g}, {spread:.2%} apart, {near} of them "
+        "within 0.1% of the best, which was kept: the outcome depends on the first centres that much"
+    )
+    excess = float(model.inertia_) - best
+    return Claim.check("restarts", statement, Kind.EMPIRICAL, excess, 1e-9 * best, "CLU-2")
