@@ -21,6 +21,7 @@ PACKAGE = {
     "skglm": "skglm",
     "liblinear": "liblinear-official",
     "statsmodels": "statsmodels",
+    "faiss": "faiss-cpu",
 }
 MISSING: list[str] = []
 

@@ -415,8 +415,8 @@ def assign(
     ``order`` gives the centre at each place of the panels (-1: none), ``place`` the inverse. A column of
     ``lower`` is about ``per`` panels: below the distances of all their centres but the row's own. A score
     errs by at most slope * |row| + floor. ``undecided`` takes the numbers of the rows in doubt, whose
-    labels are the best guess. With ``collect``, all other rows less the mean, times their weights, are added to the sums of
-    their clusters, in their order.
+    labels are the best guess. With ``collect``, all other rows less the mean, times their weights, are
+    added to the sums of their clusters, in their order.
     """
     n, p = X.shape
     groups, columns = panels.shape[0], lower.shape[1]

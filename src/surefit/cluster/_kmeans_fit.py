@@ -29,6 +29,7 @@ class Outcome(NamedTuple):
     """The best run."""
 
     centres: Array
+    before: Array  # one step earlier
     labels: Any
     inertia: float
     n_iter: int
@@ -63,7 +64,8 @@ def best_of(
             labels = _labels(design, setting, weights, centres)
             stop = str(state["best_stop"])
             best = Outcome(
-                centres, labels, float(state["best_inertia"]), int(state["best_n_iter"]),
+                centres, state["best_before"], labels, float(state["best_inertia"]),
+                int(state["best_n_iter"]),
                 state["best_trace"].tolist(), restarts, stop,
             )  # fmt: skip
     for restart in range(first, runs):
@@ -137,7 +139,9 @@ def _one(
     if ended != "settled" or not np.array_equal(public, before):
         labeller.step(public, collect=False)
     final = inertia(design, public, labeller.labels, weights)
-    return Outcome(public, labeller.labels, final, len(trace), [*trace, final], [], _STOPS[ended])
+    return Outcome(
+        public, before, labeller.labels, final, len(trace), [*trace, final], [], _STOPS[ended]
+    )
 
 
 def _labels(design: Design, setting: Setting, weights: Any, centres: Array) -> Any:
@@ -176,7 +180,8 @@ class Kept:
         self.fixed = {"restart": np.array(restart), "restarts": np.array(restarts)}
         if best is not None:
             self.fixed |= {
-                "best_centres": best.centres, "best_inertia": np.array(best.inertia),
+                "best_centres": best.centres, "best_before": best.before,
+                "best_inertia": np.array(best.inertia),
                 "best_n_iter": np.array(best.n_iter), "best_trace": np.array(best.trace),
                 "best_stop": np.array(best.stopped),
             }  # fmt: skip

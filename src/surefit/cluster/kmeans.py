@@ -62,6 +62,8 @@ class KMeans(Means):
     n_iter_ : int
     inertia_trace_ : list of float
         The sum of squares in each iteration, and at the end.
+    centers_before_ : array of shape (n_clusters, n_features)
+        The centres one step before the last, from which the certificate checks a stop by ``tol``.
     restart_inertias_ : list of float
         Where each restart ended.
     certificate_ : Certificate
@@ -139,6 +141,7 @@ class KMeans(Means):
         self.inertia_ = found.inertia
         self.n_iter_ = found.n_iter
         self.inertia_trace_ = found.trace
+        self.centers_before_ = found.before
         self.restart_inertias_ = found.restarts
         present = np.unique(to_numpy(found.labels))
         distinct = len(np.unique(np.concatenate(design.group.gather(present))))

@@ -22,7 +22,8 @@ from ..certificate import Claim, Kind
 from ..design import Dense, Design, Sparse, Torch, as_design
 from ..solvers.lloyd import describe, inertia
 from ..solvers.mini_batch import mini_batch_step
-from ._kmeans_claims import labels_claim, look, wcss_claim
+from ._kmeans_claims import labels_claim, wcss_claim
+from ._kmeans_look import look
 from .base import Means, check_scale, initial_centres
 
 __all__ = ["MiniBatchKMeans"]

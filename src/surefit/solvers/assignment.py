@@ -74,7 +74,7 @@ class Centres:
         from .._jit.lloyd import PANEL
 
         k, p = centres.shape
-        self.centres, self.frame = np.ascontiguousarray(centres, dtype=np.float64), frame
+        self.centres, self.frame = np.array(centres, dtype=np.float64, order="C"), frame  # a copy
         self.order = neighbours_together(self.centres, PANEL) if order is None else order
         self.place = np.empty(k, dtype=np.int64)
         self.place[self.order[self.order >= 0]] = np.flatnonzero(self.order >= 0)
