@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import rel_entr, xlog1py, xlogy
 
-from .._namespace import to_numpy
+from .._namespace import is_torch, to_numpy
 from ..certificate import Claim, Kind
 from ..design import Design
 
@@ -108,10 +108,15 @@ def _pass(model: Any, design: Design, weights: Array, p: Array, full: bool) -> t
             ones += q.T @ x
             first = (-(where.start + start)) % step
             if first < len(e):
-                rows.append(part[first::step])
+                rows.append(_kept(part[first::step]))
                 exponents.append(e[first::step])
     value, mass, ones = design.group.sum(np.float64(value), mass, ones)
     return float(value) / n, mass, ones, rows, exponents
+
+
+def _kept(rows: Any) -> Any:
+    """A copy: a block is gone once the next is asked for."""
+    return rows.clone() if is_torch(rows) else rows.copy()
 
 
 def _responsibilities(proba: Callable[[Any], Any], rows: list[Any], exponents: list[Array], full: bool,

@@ -92,12 +92,13 @@ def initial_parameters(
     _, covariance = data_moments(design)
     covariance += reg_covar * np.eye(design.shape[1])
     variances = np.diag(covariance)
-    one = {
+    choices: dict[str, Any] = {
         "full": lambda: np.linalg.inv(covariance),
         "tied": lambda: np.linalg.inv(covariance),
         "diag": lambda: 1.0 / variances,
         "spherical": lambda: 1.0 / variances.mean(),
-    }[covariance_type]()
+    }
+    one = choices[covariance_type]()
     one = 0.5 * (one + np.transpose(one))
     each = (
         one if covariance_type == "tied" else np.repeat(np.asarray(one)[None], n_components, axis=0)
@@ -148,6 +149,7 @@ def _random_source(design: Design, K: int, rng: Any) -> Source:
         def begin() -> Callable[[slice], Any]:
             generator = np.random.RandomState()
             generator.set_state(state)
+            skip(generator, first)
             return lambda rows: draw(generator, rows.stop - rows.start)
 
         return begin

@@ -172,8 +172,8 @@ def _monotone(model: Any, found: Pass, rounding: float) -> Claim:
     what = "complete log-likelihood" if model.hard else "log-likelihood"
     statement = (
         f"in {len(slacks)} steps the mean {what} went from {trace[0]:.6g} to {trace[-1]:.6g} (the last "
-        f"computed here); its largest fall was {max(0.0, falls.max()):.1e}, of which the ridge reg_covar explains all but "
-        f"{max(0.0, beyond):.1e} (by the theorem it may cost up to {slacks.max():.1e} in a step)"
+        f"computed here); its largest fall was {max(0.0, falls.max()):.1e}, of which the ridge reg_covar "
+        f"explains all but {max(0.0, beyond):.1e} (by the theorem it may cost up to {slacks.max():.1e} in a step)"
     )
     return Claim.check("monotone likelihood", statement, Kind.BOUND, beyond, rounding, "EM-1")
 
@@ -193,7 +193,7 @@ def _stationary(model: Any, design: Design, fitted: Model, found: Pass, kind: st
         reach = float(np.abs(fitted.means).max(initial=0.0)) * sharp
         floor += 4.0 * p * unit**2 * (condition**2 + reach**2 + 1.0)
     observed, gained = step.divergence, ""
-    if full:
+    if full and step.model is not None:
         moved = over_rows_of(design, step.model, kind, model.hard, False)
         gained = f" and its objective by {moved.value - found.value:+.1e}"
     statement = (

@@ -66,7 +66,7 @@ def model_of(kind: str, weights: Array, means: Array, covariances: Array) -> Mod
         factors = [cholesky(part, lower=True) for part in each]
         roots = np.stack([solve_triangular(c, np.eye(p), lower=True) for c in factors])
         log_dets = np.array([np.log(np.diag(c)).sum() for c in factors])
-        values = np.linalg.eigvalsh(each)
+        values: Array = np.linalg.eigvalsh(each).astype(np.float64)
         small, large = values[:, 0], values[:, -1]
     else:
         each = covariances if kind == "diag" else np.repeat(covariances[:, None], p, axis=1)
@@ -135,9 +135,8 @@ def over_rows_of(design: Design, model: Model, kind: str, hard: bool, full: bool
                 total = [a + b for a, b in zip(total, sums)] if total else sums
                 first = (-(where.start + start)) % step
                 if first < len(rows):
-                    sample.append(
-                        (block[start + first : start + size : step], to_numpy(e[first::step]))
-                    )
+                    some = block[start + first : start + size : step]  # copied: blocks do not stay
+                    sample.append((xp.asarray(some, copy=True), to_numpy(e[first::step])))
         return [total, sample]
 
     parts = design.fold(part)
@@ -178,7 +177,7 @@ def rounding_of(model: Model, found: Pass, unit: float) -> float:
 class Step(NamedTuple):
     divergence: float
     gradient: float
-    model: Model
+    model: Model | None  # None where a covariance is no longer positive definite
 
 
 def one_step(fitted: Model, found: Pass, kind: str, reg: float, n: int) -> Step:
@@ -204,21 +203,26 @@ def one_step(fitted: Model, found: Pass, kind: str, reg: float, n: int) -> Step:
         size = ((A - 1.0) ** 2).sum(axis=1)
         spread = (A - 1.0 - np.log(A)).sum(axis=1)
     length = (m**2).sum(axis=1)
-    alive = pi > 0.0
-    shift = np.where(alive, pi * (np.log(np.where(alive, pi, 1.0)) - np.log(fitted.weights)), 0.0)
+    alive, weights = pi > 0.0, fitted.weights / fitted.weights.sum()  # of float32 they may miss 1
+    shift = np.where(alive, pi * (np.log(np.where(alive, pi, 1.0)) - np.log(weights)), 0.0)
     divergence = float(np.where(alive, shift + 0.5 * pi * (spread + length), 0.0).sum())
-    share = (pi - fitted.weights) ** 2 / np.maximum(fitted.weights, 1e-300)
+    share = (pi - weights) ** 2 / np.maximum(weights, 1e-300)
     gradient = math.sqrt(float((share + pi * (length + 0.5 * size)).sum()))
-    moved = fitted
-    if fitted.roots.ndim == 3:
-        C = np.linalg.inv(fitted.roots)
-        covariances = C @ A @ np.swapaxes(C, 1, 2)
-        moved = model_of("full", mass / mass.sum(), fitted.means + np.einsum("kij,kj->ki", C, m),
-                       0.5 * (covariances + np.swapaxes(covariances, 1, 2)))  # fmt: skip
-    else:
-        means = fitted.means + m / fitted.roots
-        moved = model_of("diag", mass / mass.sum(), means, A / fitted.roots**2)
+    try:
+        moved = _moved(fitted, mass / mass.sum(), m, A)
+    except (np.linalg.LinAlgError, ValueError):
+        moved = None
     return Step(abs(divergence), gradient, moved)
+
+
+def _moved(fitted: Model, weights: Array, m: Array, A: Array) -> Model:
+    """The new parameters, back from the whitened coordinates."""
+    if fitted.roots.ndim == 2:
+        return model_of("diag", weights, fitted.means + m / fitted.roots, A / fitted.roots**2)
+    C = np.linalg.inv(fitted.roots)
+    covariances = C @ A @ np.swapaxes(C, 1, 2)
+    means = fitted.means + np.einsum("kij,kj->ki", C, m)
+    return model_of("full", weights, means, 0.5 * (covariances + np.swapaxes(covariances, 1, 2)))
 
 
 def log_sum(e: Array) -> Array:

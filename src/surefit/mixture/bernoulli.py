@@ -31,6 +31,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .._namespace import array_namespace, is_torch, like, to_numpy
+from .._threads import one_thread
 from ..base import Certified
 from ..certificate import Claim
 from ..design import Design, as_design
@@ -156,7 +157,8 @@ class BernoulliMixture(Mixture):
             pack=lambda t: t._asdict(),
             unpack=lambda parts: _Bernoullis(*(self._bring(parts[k], X) for k in _Bernoullis._fields)),
         )  # fmt: skip
-        best = restarts.run(self.n_init, rng)
+        with one_thread:  # rows are split instead; see _threads.py
+            best = restarts.run(self.n_init, rng)
         theta = best.theta
         kind = np.float32 if design.dtype == np.float32 else np.float64
         for name, values in theta._asdict().items():
@@ -172,8 +174,7 @@ class BernoulliMixture(Mixture):
         """The M-step of random responsibilities."""
         K = self.n_components
         skipped, rest = design.first_row, design.shape[0] - design.first_row - design.rows_here
-        for count in (skipped,):
-            rng.uniform(size=(count, K))
+        rng.uniform(size=(skipped, K))
         mass, ones = np.zeros(K), np.zeros((K, design.shape[1]))
         for _, block in design.blocks():
             q = rng.uniform(size=(block.shape[0], K))

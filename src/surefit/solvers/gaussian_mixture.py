@@ -161,7 +161,8 @@ def update(kind: str, sums: Sums, reg_covar: float) -> tuple[Gaussians, Any]:
     weights = count / xp.sum(count)
     new = from_covariances(kind, weights, means, covariances)
     old_trace, new_trace = _traces(sums.old), _traces(new)
-    slack = 0.5 * reg_covar * xp.sum(weights * (old_trace - new_trace))
+    with np.errstate(invalid="ignore"):  # of a variance of 0, which the next pass refuses
+        slack = 0.5 * reg_covar * xp.sum(weights * (old_trace - new_trace))
     return new._replace(slack=slack), lost
 
 
