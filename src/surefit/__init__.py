@@ -31,6 +31,7 @@ _WHERE = {
 }
 _MODULES = (
     "bayes",
+    "decomposition",
     "densities",
     "distributed",
     "duality",

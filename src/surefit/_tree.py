@@ -48,6 +48,7 @@ CLASSES = {
     "LinearSVR": "surefit.svm:LinearSVR",
     "LogisticRegression": "surefit.linear_model:LogisticRegression",
     "LogisticRegressionCV": "surefit.linear_model:LogisticRegressionCV",
+    "MatrixFactorization": "surefit.decomposition:MatrixFactorization",
     "MultiTaskElasticNet": "surefit.linear_model:MultiTaskElasticNet",
     "MultiTaskElasticNetCV": "surefit.linear_model:MultiTaskElasticNetCV",
     "MultiTaskLasso": "surefit.linear_model:MultiTaskLasso",
