@@ -12,12 +12,14 @@ from numba import njit
 
 __all__ = ["row_gradients"]
 
+_I64 = "Array(int64, 1, 'C', readonly=True)"
+_I32 = "Array(int32, 1, 'C', readonly=True)"
 _V = "Array(float64, 1, 'C', readonly=True)"
 _M = "Array(float64, 2, 'C', readonly=True)"
 
 
 @njit(
-    f"void(Array(int64, 1, 'C', readonly=True), Array(int32, 1, 'C', readonly=True), {_V}, {_M}, {_V}, {_V}, {_M}, "
+    f"void({_I64}, {_I32}, {_V}, {_M}, {_V}, {_V}, {_M}, "
     "boolean, float64[:, ::1], float64[:, ::1], float64[:, ::1], int64, int64)",
     cache=True,
     nogil=True,

@@ -215,7 +215,8 @@ def _whole(model: Any, design: Design, U: Any, V: Array) -> Evaluation:
         total += [
             float(part) for part in (
                 (rest * rest).sum(), (abs(rest) * big).sum(), (slope * slope).sum(),
-                ((target @ f) ** 2).sum(), (size * size).sum(), ((u * u) @ like(float(s) * lam_u, block)).sum(),
+                ((target @ f) ** 2).sum(), (size * size).sum(),
+                ((u * u) @ like(float(s) * lam_u, block)).sum(),
             )
         ]  # fmt: skip
         grad += to_numpy(rest.T @ W)
@@ -297,7 +298,7 @@ def _optimal_claims(model: Any, design: Design, found: Evaluation, *, full: bool
         why = f"the singular values of a {n} x {p} matrix were not computed; {how}"
         return [Claim.undecided("best of rank K", why, Kind.OPTIMAL, source)]
     X = np.asarray(design.home(), dtype=np.float64)
-    values = np.linalg.svd(X, compute_uv=False)
+    values: Array = np.linalg.svd(X, compute_uv=False).astype(np.float64)
     total = 0.5 * float(values @ values)
     soft = np.where(values > lam, lam * values - 0.5 * lam * lam, 0.5 * values**2)
     best = float(soft[:k].sum() + 0.5 * (values[k:] ** 2).sum())
@@ -309,7 +310,10 @@ def _optimal_claims(model: Any, design: Design, found: Evaluation, *, full: bool
         if lam == 0
         else "soft-thresholded singular values"
     )
-    statement = f"the loss {found.loss:.6g} is {gap:.2g} above {best:.6g}, the least of any {k} components ({words})"
+    statement = (
+        f"the loss {found.loss:.6g} is {gap:.2g} above {best:.6g}, the least of any {k} components "
+        f"({words})"
+    )
     out = [
         Claim.check(
             "best of rank K", statement, Kind.OPTIMAL, gap if gap >= -floor else math.nan, bound, source,
@@ -338,8 +342,8 @@ def _nuclear_claim(
     dual = scale * float((X * E).sum()) - 0.5 * scale**2 * float((E * E).sum())
     gap = found.loss - dual
     statement = (
-        f"||X - UV'||_op is {largest:.6g} for lambda {lam:.6g}, and the loss is within {max(gap, 0.0):.2g} of the least "
-        "of 1/2||X - M||^2 + lambda ||M||_* over all matrices M"
+        f"||X - UV'||_op is {largest:.6g} for lambda {lam:.6g}, and the loss is within "
+        f"{max(gap, 0.0):.2g} of the least of 1/2||X - M||^2 + lambda ||M||_* over all matrices M"
     )
     needed = int((values > lam).sum())
     if needed > k and gap > bound:

@@ -36,7 +36,7 @@ class Queries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     @property
     def components_(self) -> Any:
-        """The items' factors, transposed; with biases a last row of ones, which the users' biases multiply."""
+        """The items' factors, transposed; with biases a last row of ones, for the users' biases."""
         V = self.item_factors_
         if not self.biases:
             return V.T
@@ -65,15 +65,15 @@ class Queries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             After alternating least squares by Cholesky, those of the training users are ``user_factors_``.
         """
         check_is_fitted(self)
-        X, _, _ = self._validate_training_data(X, None, None, reset=False)  # type: ignore[attr-defined]
+        X, _, _ = self._validate_training_data(X, None, None, reset=False)
         rows = getattr(X, "rows", X) if hasattr(X, "rows_by_rank") else X
         V = self.item_factors_
         if self.biases:
             V = array_namespace(V).concat([V, self.item_biases_[:, None]], axis=1)
-        penalties = self._penalties()  # type: ignore[attr-defined]
+        penalties = self._penalties()
         if sp.issparse(rows):
             V = to_numpy(V)
-            csr = self._confidences(rows, self.global_mean_)  # type: ignore[attr-defined]
+            csr = self._confidences(rows, self.global_mean_)
             counts = np.diff(csr.indptr).astype(np.float64)
             scale = counts if self.weighted_reg else np.ones(len(counts))
             new = side(csr, penalties.users, scale, implicit=self.implicit, dtype=V.dtype)
@@ -85,7 +85,7 @@ class Queries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """``fit(X).transform(X)``."""
-        return self.fit(X).transform(X)  # type: ignore[attr-defined]
+        return self.fit(X).transform(X)
 
     def inverse_transform(self, Z: Any) -> Any:
         """All ratings of users with the factors Z (as :meth:`transform` gives them)."""
@@ -99,13 +99,14 @@ class Queries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return Z @ like(self.components_, Z) + like(self._offset(), Z)
 
     def predict(self, users: Any, items: Any = None) -> Any:
-        """Ratings of pairs; or, of a matrix of ratings, its completed rows.
+        """Ratings of pairs of training users and items; of a matrix of ratings, the next item of each row.
 
         Parameters
         ----------
         users, items : int or array-like of int
-            Numbers of training users and items, of one shape or broadcast.
-            ``predict(X)`` with a matrix X is ``inverse_transform(transform(X))``.
+            Numbers of training users and items, of one shape or broadcast. ``predict(X)`` with a matrix X of
+            ratings, as in :meth:`transform`, gives for each row the number of the item of highest prediction
+            that it has not rated (of all items, where it has rated all).
 
         Returns
         -------
@@ -114,7 +115,7 @@ class Queries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         check_is_fitted(self)
         if items is None:
-            return self.inverse_transform(self.transform(users))
+            return self._next_items(users)
         i = self._known("users", users, self.user_factors_.shape[0])
         j = self._known("items", items, self.item_factors_.shape[0])
         i, j = np.broadcast_arrays(i, j)
@@ -129,6 +130,19 @@ class Queries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if self.biases:
             out += to_numpy(self.user_biases_)[flat_i] + to_numpy(self.item_biases_)[flat_j]
         return out.reshape(i.shape)[()]
+
+    def _next_items(self, X: Any) -> NDArray[np.int64]:
+        scores = to_numpy(self.inverse_transform(self.transform(X)))
+        X, _, _ = self._validate_training_data(X, None, None, reset=False)
+        rows = getattr(X, "rows", X) if hasattr(X, "rows_by_rank") else X
+        if sp.issparse(rows):
+            kept = self._confidences(rows)
+            rated = np.repeat(np.arange(len(scores)), np.diff(kept.indptr))
+            left = np.diff(kept.indptr) < scores.shape[1]
+            hide = left[rated]
+            scores[rated[hide], kept.indices[hide]] = -np.inf
+        best: NDArray[np.int64] = scores.argmax(axis=1)
+        return best
 
     def recommend(
         self, users: Any, n: int = 10, *, exclude_seen: bool = True
@@ -204,12 +218,12 @@ class Queries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             Row i holds ratings of training user i; what is stored (or not NaN) is scored.
         """
         check_is_fitted(self)
-        X, _, _ = self._validate_training_data(X, None, None, reset=False)  # type: ignore[attr-defined]
+        X, _, _ = self._validate_training_data(X, None, None, reset=False)
         rows = getattr(X, "rows", X) if hasattr(X, "rows_by_rank") else X
         if rows.shape[0] != self.user_factors_.shape[0]:
             raise ValueError(
-                f"X has {rows.shape[0]} rows, but the model has {self.user_factors_.shape[0]} users: score compares "
-                "ratings of the users of the fit. For new users, transform their known ratings first."
+                f"X has {rows.shape[0]} rows, but the model has {self.user_factors_.shape[0]} users: score "
+                "compares ratings of the users of the fit. For new users, transform their ratings first."
             )
         if sp.issparse(rows):
             i = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))

@@ -41,7 +41,7 @@ def ratings(
     >>> ratings([0, 0], [1, 1], [5.0, 4.0])
     Traceback (most recent call last):
     ...
-    ValueError: users and items name 1 pair(s) more than once, first (0, 1): keep one rating of each, or their mean.
+    ValueError: users and items name 1 pair(s) more than once, first (0, 1): keep one of each, or their mean.
     """
     rows, columns = _numbers("users", users), _numbers("items", items)
     data = np.ones(len(rows)) if values is None else np.asarray(values)
@@ -73,7 +73,7 @@ def ratings(
         first = int(pair[order][again[0]])
         raise ValueError(
             f"users and items name {len(again)} pair(s) more than once, first "
-            f"({first // shape[1]}, {first % shape[1]}): keep one rating of each, or their mean."
+            f"({first // shape[1]}, {first % shape[1]}): keep one of each, or their mean."
         )
     indptr = np.searchsorted(rows[order], np.arange(shape[0] + 1))
     return sp.csr_array((data[order], columns[order].astype(np.int32), indptr), shape=shape)

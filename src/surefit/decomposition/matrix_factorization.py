@@ -15,7 +15,6 @@ Y. Zhou, D. Wilkinson, R. Schreiber, R. Pan (2008), Large-scale parallel collabo
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -27,22 +26,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from .._namespace import is_torch, to_numpy
 from .._threads import one_thread, rows_only
 from ..base import Certified
 from ..certificate import Claim
-from ..design import Design, as_design
-from ..distributed import ALONE
-from ..fingerprint import fingerprint
+from ..design import Design
 from ..inputs import is_native, validate_native_X
-from ..iterate import Fit, Stop, run
+from ..iterate import Stop
 from ..solvers._typing import as_generator
-from ..solvers.factor_als import als
-from ..solvers.factor_full import als_full
-from ..solvers.factor_problem import Penalties, sides
-from ..solvers.factor_sgd import sgd
-from ..solvers.factor_torch import TorchSide, als_batched
+from ..solvers.factor_problem import Penalties
 from ._factor_claims import claims
+from ._fitting import Fitting, held
 from ._queries import Queries
 from ._ratings import has_repeats, observed
 
@@ -53,7 +46,7 @@ _CG_FROM = (
 )
 
 
-class MatrixFactorization(Queries, Certified):
+class MatrixFactorization(Queries, Fitting, Certified):
     """Factors of users and items whose products are the ratings.
 
     Parameters
@@ -85,7 +78,8 @@ class MatrixFactorization(Queries, Certified):
         share ``tol``. With ``tol=0`` SGD makes ``max_iter`` epochs and computes the loss at the end only.
     cg_steps : int, default=3
     learning_rate, decay : float, default=0.01, 0.05
-        SGD's step in epoch e is learning_rate / (1 + decay e).
+        SGD's step in epoch e is learning_rate / (1 + decay e), in units in which the targets (ratings, less the
+        mean with biases) have a root mean square of 1.
     device : str or torch.device, default=None
         Where ALS over sparse ratings runs in batches with torch, such as "cuda". A torch tensor X decides
         by itself.
@@ -202,7 +196,7 @@ class MatrixFactorization(Queries, Certified):
         """
         self._check_parameters()
         X, _, _ = self._validate_training_data(X, None, None, reset=True)
-        rows, group = _held(X)
+        rows, group = held(X)
         rng = np.random.default_rng(
             group.share(int(as_generator(self.random_state).integers(2**62)))
         )
@@ -233,8 +227,8 @@ class MatrixFactorization(Queries, Certified):
                 raise ValueError("solver='cg' needs penalties above 0: use solver='cholesky'.")
             if self.implicit and self.weighted_reg:
                 raise ValueError(
-                    "solver='cg' of implicit feedback needs one penalty for all rows: use solver='cholesky', or "
-                    "weighted_reg=False."
+                    "solver='cg' of implicit feedback needs one penalty for all rows: use "
+                    "solver='cholesky' or weighted_reg=False."
                 )
 
     def _penalty_of(self, side: str) -> tuple[float, float]:
@@ -248,155 +242,6 @@ class MatrixFactorization(Queries, Certified):
             own, bias = self._penalty_of(name)
             columns.append(np.append(np.full(self.n_components, own), [bias] * bool(self.biases)))
         return Penalties(columns[0], columns[1], bool(self.weighted_reg), bool(self.biases))
-
-    def _first(self, count: int, rng: np.random.Generator, dtype: Any, spread: float) -> Any:
-        """Factors to start from; biases start at 0."""
-        k = self.n_components
-        Z = np.zeros((count, k + bool(self.biases)), dtype=dtype)
-        Z[:, :k] = rng.standard_normal((count, k)) * spread
-        return Z
-
-    def _fit_observed(self, X: Any, rows: Any, group: Any, rng: np.random.Generator) -> Fit:
-        """Sparse ratings, and anything that SGD is asked for."""
-        if not sp.issparse(rows):
-            if not isinstance(rows, np.ndarray):
-                raise TypeError("method='sgd' takes arrays and sparse matrices: use method='als'.")
-            rows = observed(rows, always=True)
-        csr = self._confidences(rows, 0.0)
-        self.global_mean_ = 0.0
-        if self.biases:
-            total, count = group.sum(np.array([csr.data.sum(dtype=np.float64), float(csr.nnz)]))
-            self.global_mean_ = float(total / count)
-            csr = self._confidences(rows, self.global_mean_)
-        penalties, dtype = self._penalties(), rows.dtype
-        users, items = sides(csr, penalties, implicit=bool(self.implicit), dtype=dtype, group=group)
-        self.seen_ = sp.csr_array(
-            (np.ones(csr.nnz, dtype=np.int8), csr.indices, csr.indptr), shape=csr.shape
-        )
-        self.solver_ = "sgd" if self.method == "sgd" else self._inner_solver(X)
-        if self.method == "sgd":
-            if group.size > 1 or self.device is not None:
-                raise ValueError("method='sgd' runs in one process, on the CPU: use method='als'.")
-            U, V = (self._first(count, rng, dtype, 0.1) for count in csr.shape)
-            steps = sgd(
-                users, items, U, V, penalties, step=self.learning_rate, decay=self.decay, rng=rng,
-                losses=self.tol > 0,
-            )  # fmt: skip
-            flat = (self.tol, 5) if self.tol > 0 else None
-            fit = run(
-                steps, max_iter=self.max_iter, flat=flat, tol=-1.0, verbose=self.verbose, name="SGD"
-            )
-            return self._keep_sgd(fit, users, items, penalties)
-        V = self._first(csr.shape[1], rng, dtype, 1.0 / np.sqrt(self.n_components))
-        if self.device is not None:
-            return self._fit_device(users, items, V, penalties, group)
-        count = self.cg_steps if self.solver_ == "cg" else 0
-        return self._driven(
-            X, V, lambda V, left: als(users, items, V, penalties, group=group, steps=count, max_iter=left)
-        )  # fmt: skip
-
-    def _inner_solver(self, X: Any) -> str:
-        if self.solver != "auto":
-            if self.solver == "cg" and (
-                self.device is not None or _kept(X) is not None or _held(X)[1].size > 1
-            ):
-                raise ValueError(
-                    "solver='cg' goes on from the last factors of the users, which a device, ranks and checkpoints do "
-                    "not keep: use solver='cholesky'."
-                )
-            return self.solver
-        plain = self.device is None and _kept(X) is None and _held(X)[1].size == 1
-        least = min(self._penalty_of("users")[0], self._penalty_of("items")[0])
-        few = self.implicit and self.n_components >= _CG_FROM and not self.weighted_reg
-        return "cg" if plain and few and least > 0 else "cholesky"
-
-    def _fit_device(self, users: Any, items: Any, V: Any, penalties: Penalties, group: Any) -> Fit:
-        """Batches on a device; the factors come home."""
-        import torch
-
-        if group.size > 1:
-            raise ValueError("device= is for one process: leave it out with rows over ranks.")
-        kind = torch.float32 if V.dtype == np.float32 else torch.float64
-        device, k = torch.device(self.device), V.shape[1]
-        sides = [TorchSide(rows, k, device, kind) for rows in (users, items)]
-        first = torch.as_tensor(V, dtype=kind, device=device)
-        fit = run(
-            als_batched(sides[0], sides[1], first, penalties), tol=self.tol, max_iter=self.max_iter,
-            verbose=self.verbose, name="ALS",
-        )  # fmt: skip
-        self._keep(*(to_numpy(Z) for Z in fit.x[:2]), fit.trace.values, fit.n_iter)
-        return fit
-
-    def _fit_full(self, X: Any, rows: Any, group: Any, rng: np.random.Generator) -> Fit:
-        """A full matrix, by closed forms."""
-        design = as_design(X)
-        self.global_mean_, self.seen_, self.solver_ = 0.0, None, "cholesky"
-        if self.biases:
-            sums = [sum(float(block.sum()) for _, block in design.blocks())]
-            self.global_mean_ = float(group.sum(np.array(sums))[0]) / (X.shape[0] * X.shape[1])
-        V = self._first(X.shape[1], rng, np.float64, 1.0 / np.sqrt(self.n_components))
-        penalties, mean = self._penalties(), self.global_mean_
-        return self._driven(X, V, lambda V, _: als_full(design, V, mean, penalties))
-
-    def _driven(self, X: Any, V: Any, steps: Any) -> Fit:
-        """Run ALS from V, or from where a checkpoint left it; keep the next V in it after each iteration."""
-        kept, key, past = _kept(X), "", np.empty(0)
-        if kept is not None:
-            told = f"{self.get_params()} {fingerprint(X)}".encode()
-            key = f"MatrixFactorization-{hashlib.blake2b(told, digest_size=12).hexdigest()}"
-            if (state := kept.load(key)) is not None:
-                V, past = state["items"].astype(V.dtype), state["losses"]
-        losses = list(past)
-
-        def save(_: int, iterate: Any) -> None:
-            losses.append(iterate.value)
-            if kept is not None and iterate.x[2] is not None:
-                kept.save(key, {"items": iterate.x[2], "losses": np.array(losses)})
-
-        left = self.max_iter - len(past)
-        fit = run(
-            steps(V, left),
-            tol=self.tol,
-            max_iter=left,
-            callback=save,
-            verbose=self.verbose,
-            name="ALS",
-        )
-        U, V, _ = fit.x
-        self._keep(U, V, [*past, *fit.trace.values], len(past) + fit.n_iter, like=_held(X)[0])
-        return fit
-
-    def _keep_sgd(self, fit: Fit, users: Any, items: Any, penalties: Penalties) -> Fit:
-        from ..solvers.factor_als import penalty, row_loss
-        from ..solvers.factor_problem import features
-
-        U, V, _ = fit.x
-        F, shift = features(V, biases=penalties.biases)
-        loss = row_loss(users, F, shift, U) + penalty(items, V)
-        if not np.isfinite(loss):
-            raise ValueError(
-                f"SGD diverged with learning_rate={self.learning_rate:g}: lower it, for instance to "
-                f"{self.learning_rate / 10:g}, or centre the ratings with biases=True."
-            )
-        self._keep(U, V, fit.trace.values if self.tol > 0 else [loss], fit.n_iter)
-        return fit
-
-    def _keep(self, U: Any, V: Any, losses: Any, n_iter: int, like: Any = None) -> None:
-        """Set the fitted attributes, where X lives and in its precision."""
-        k = self.n_components
-        if is_torch(like):
-            import torch
-
-            U, V = (torch.as_tensor(Z, device=like.device).to(like.dtype) for Z in (U, V))
-            split = [Z.contiguous() for Z in (U[:, :k], V[:, :k])]
-        else:
-            U, V = (to_numpy(Z).astype(_precision(like, V), copy=False) for Z in (U, V))
-            split = [np.ascontiguousarray(Z[:, :k]) for Z in (U, V)]
-        self.user_factors_, self.item_factors_ = split
-        self.user_biases_ = U[:, k] * 1 if self.biases else None
-        self.item_biases_ = V[:, k] * 1 if self.biases else None
-        self.loss_trace_ = np.asarray(losses, dtype=np.float64)
-        self.loss_, self.n_iter_ = float(self.loss_trace_[-1]), int(n_iter)
 
     # ------------------------------------------------------------------ data
 
@@ -414,15 +259,15 @@ class MatrixFactorization(Queries, Certified):
             self.__dict__.pop("certificate_", None)
         if is_native(X) or isinstance(X, Design):
             X = validate_native_X(self, X, reset=reset)
-            if self.implicit and not sp.issparse(_held(X)[0]):
+            if self.implicit and not sp.issparse(held(X)[0]):
                 raise TypeError(
                     "implicit=True takes sparse matrices and arrays: pass one of these."
                 )
             return X, None, None
         if sp.issparse(X) and has_repeats(X):
             raise ValueError(
-                "X stores more than one rating of a pair: keep one of each. surefit.decomposition.ratings names "
-                "the pair."
+                "X stores more than one rating of a pair: keep one of each. "
+                "surefit.decomposition.ratings names the pair."
             )
         finite: Any = True if sp.issparse(X) or self.implicit else "allow-nan"
         X = validate_data(
@@ -433,8 +278,8 @@ class MatrixFactorization(Queries, Certified):
             X = sp.csr_array(X)
             if X.nnz and X.data.min() < 0:
                 raise ValueError(
-                    f"X holds {X.data.min():g}: with implicit=True entries are strengths or confidences, 0 or more. "
-                    "Negative values in data passed to MatrixFactorization cannot be used."
+                    f"X holds {X.data.min():g}: with implicit=True entries are strengths or "
+                    "confidences. Negative values in data passed to MatrixFactorization have no meaning."
                 )
         elif not sp.issparse(X):
             X = observed(X)
@@ -465,7 +310,7 @@ class MatrixFactorization(Queries, Certified):
         return claims(self, X, full=full)
 
     def _remedy(self) -> str:
-        return "Objective did not converge. Raise max_iter, or tol; a larger reg makes the alternation faster."
+        return "Objective did not converge. Raise max_iter or tol; a larger reg converges faster."
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -474,21 +319,3 @@ class MatrixFactorization(Queries, Certified):
         tags.input_tags.positive_only = bool(self.implicit)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _held(X: Any) -> tuple[Any, Any]:
-    """The rows of this process, and its group."""
-    if hasattr(X, "rows_by_rank"):
-        return X.rows, X.group
-    return X, getattr(X, "group", ALONE)
-
-
-def _kept(X: Any) -> Any:
-    """Where a fit keeps its state, or None."""
-    return getattr(X, "checkpoint", None)
-
-
-def _precision(rows: Any, Z: Any) -> Any:
-    kind = getattr(rows, "dtype", None)
-    known = isinstance(kind, np.dtype) and kind in (np.float32, np.float64)
-    return kind if known else to_numpy(Z[:1]).dtype

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from .._jit.factors import cg_rows, normal_rows, row_losses, solve_normal, solve_rows
+from .._jit.factor_steps import cg_rows
+from .._jit.factors import normal_rows, row_losses, solve_normal, solve_rows
 from ..iterate import Iterate
 from .factor_problem import Penalties, Side, balance, features, over_entries
 
@@ -154,7 +155,7 @@ def _cg(
     if implicit:
         gram = F.T.astype(np.float64) @ F.astype(np.float64) + np.diag(rows.lam)
         L = np.linalg.cholesky(gram)
-        weights, targets, scale = rows.weights, rows.targets, 1.0
+        weights, targets, scale = rows.weights, rows.targets, np.ones((1, 1))
     else:  # the penalty alone is common to all rows, up to its factor
         L = np.diag(np.sqrt(rows.lam))
         counts = np.diff(rows.indptr)
@@ -178,7 +179,7 @@ def _cg(
         for R in (before, after, right)
     ]
     out = solve_triangular(L, Z.T.astype(np.float64), lower=True, trans=1).T
-    return np.ascontiguousarray(out, dtype=dtype), *sizes
+    return np.ascontiguousarray(out, dtype=dtype), sizes[0], sizes[1], sizes[2]
 
 
 def row_loss(rows: Side, F: Array, shift: Array, Z: Array) -> float:
@@ -214,7 +215,7 @@ def _weighted_gram(rows: Side, Z: Array) -> NDArray[np.float64]:
 def shared_item_step(
     items: Side, F: Array, shift: Array, V: Array, group: Any
 ) -> tuple[Array, float, float]:
-    """The items' factors from users spread over ranks: their normal equations are added up, in chunks of items."""
+    """The items' factors from users spread over ranks, whose normal equations are added up in chunks."""
     k, p, dtype = F.shape[1], items.rows, F.dtype
     F, shift = np.ascontiguousarray(F), np.ascontiguousarray(shift)
     gram = np.zeros((k, k), dtype=dtype)
@@ -243,8 +244,8 @@ def shared_item_step(
         sums[:, low[0], low[1]] = packed
         here = slice(start, stop)
         solve_normal(
-            sums, np.ascontiguousarray(rights), gram, items.lam, items.scale[here], np.ascontiguousarray(V[here]),
-            Z[here], numbers[here], 0, stop - start,
+            sums, np.ascontiguousarray(rights), gram, items.lam, items.scale[here],
+            np.ascontiguousarray(V[here]), Z[here], numbers[here], 0, stop - start,
         )  # fmt: skip
         for i in np.flatnonzero(numbers[here, 3]):
             A = sums[i].astype(np.float64)

@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 def als_full(design: Design, V: Array, mean: float, penalties: Penalties) -> Iterator[Iterate]:
-    """Alternate from the items V; yields ``(U, V, next V)``, the loss and the relative gradient of the items."""
+    """Alternate from the items V; yields ``(U, V, next V)``, the loss and the items' relative gradient."""
     n, p = design.shape
     users, items = _strengths(penalties, n, p)
     group = design.group
@@ -52,7 +52,7 @@ def als_full(design: Design, V: Array, mean: float, penalties: Penalties) -> Ite
 def one_pass(
     design: Design, V: Array, mean: float, lam: Array, biases: bool
 ) -> tuple[Any, float, Array, Array, Array]:
-    """The users' factors, their part of the loss, and F'F, (X - mu - b)'F and U'U, F being (U, 1) with biases."""
+    """The users' factors, their part of the loss, F'F, (X - mu - b)'F and U'U; F is (U, 1) with biases."""
     F, shift = V.copy(), np.full(len(V), mean)
     if biases:
         F[:, -1], shift = 1.0, mean + V[:, -1]
@@ -93,7 +93,7 @@ def fold_in_full(design: Design, V: Array, mean: float, penalties: Penalties) ->
 
 
 def pseudo_inverse(matrix: Array) -> Array:
-    """Of a symmetric matrix without negative eigenvalues, those below the rounding of the largest left out."""
+    """Of a symmetric matrix without negative eigenvalues, without those below rounding."""
     values, vectors = np.linalg.eigh(matrix)
     kept = values > len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
     inverse: Array = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T

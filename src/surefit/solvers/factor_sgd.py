@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit.factors import sgd_block
+from .._jit.factor_steps import sgd_block
 from .._threads import over_rows
 from ..iterate import Iterate
 from .factor_als import penalty, row_loss

@@ -44,7 +44,7 @@ class TorchSide:
     def solve(
         self, F: Any, shift: Any, old: Any, *, losses: bool
     ) -> tuple[Any, float, float, float]:
-        """Least squares of every row: the factors, the loss, the squared gradient at ``old`` and its size at 0."""
+        """Least squares of every row: factors, loss, squared gradient at ``old`` and its size at 0."""
         import torch
 
         k = F.shape[1]
