@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import surefit.bayes
+import surefit.decomposition
 import surefit.kernel_ridge
 import surefit.linear_model
 import surefit.multiclass
@@ -21,6 +22,7 @@ import surefit.neighbors
 import surefit.svm
 from surefit import densities
 from surefit.bayes import BayesClassifier
+from surefit.decomposition import MatrixFactorization
 from surefit.kernel_ridge import KernelRidge
 from surefit.kernels import Gaussian, Polynomial
 from surefit.linear_model import (
@@ -129,6 +131,12 @@ ESTIMATORS = [
     NearestNeighbors(metric="chebyshev", certify="full"),
     BayesClassifier(densities=wide_gaussian),
     BayesClassifier(densities=wide_gaussian, certify="full"),
+    MatrixFactorization(random_state=0),
+    MatrixFactorization(2, reg=0.0, random_state=0),
+    MatrixFactorization(3, biases=True, weighted_reg=True, certify="full", random_state=0),
+    MatrixFactorization(2, method="sgd", random_state=0),
+    MatrixFactorization(3, implicit=True, random_state=0),
+    MatrixFactorization(3, implicit=True, solver="cg", random_state=0),
 ]
 
 ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"
@@ -164,6 +172,7 @@ def test_scikit_learn_checks(estimator, check):
         surefit.svm,
         surefit.neighbors,
         surefit.bayes,
+        surefit.decomposition,
     ],
 )
 def test_no_estimator_is_left_out(module):

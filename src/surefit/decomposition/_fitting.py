@@ -79,6 +79,7 @@ class Fitting(BaseEstimator):
             csr = self._confidences(rows, self.global_mean_)
         penalties, dtype = self._penalties(), rows.dtype
         users, items = sides(csr, penalties, implicit=bool(self.implicit), dtype=dtype, group=group)
+        rated = group.sum(np.diff(items.indptr).astype(np.float64))
         self.seen_ = sp.csr_array(
             (np.ones(csr.nnz, dtype=np.int8), csr.indices, csr.indptr), shape=csr.shape
         )
@@ -88,6 +89,7 @@ class Fitting(BaseEstimator):
                 raise ValueError("method='sgd' runs in one process, on the CPU: use method='als'.")
             size = float(np.sqrt(np.mean(np.square(csr.data, dtype=np.float64)))) or 1.0
             U, V = (self._first(count, rng, dtype, 0.1 * np.sqrt(size)) for count in csr.shape)
+            U[np.diff(users.indptr) == 0] = V[rated == 0] = 0.0
             steps = sgd(
                 users, items, U, V, penalties, step=self.learning_rate / size, decay=self.decay, rng=rng,
                 losses=self.tol > 0,
@@ -98,6 +100,7 @@ class Fitting(BaseEstimator):
             )
             return self._keep_sgd(fit, users, items, penalties)
         V = self._first(csr.shape[1], rng, dtype, 1.0 / np.sqrt(self.n_components))
+        V[rated == 0] = 0.0  # nothing is known of these: they stay there
         if self.device is not None:
             return self._fit_device(users, items, V, penalties, group)
         count = self.cg_steps if self.solver_ == "cg" else 0
@@ -178,8 +181,9 @@ class Fitting(BaseEstimator):
 
     def _keep_sgd(self, fit: Fit, users: Any, items: Any, penalties: Penalties) -> Fit:
         U, V, _ = fit.x
-        F, shift = features(V, biases=penalties.biases)
-        loss = row_loss(users, F, shift, U) + penalty(items, V)
+        with np.errstate(over="ignore", invalid="ignore"):
+            F, shift = features(V, biases=penalties.biases)
+            loss = row_loss(users, F, shift, U) + penalty(items, V)
         if not np.isfinite(loss):
             raise ValueError(
                 f"SGD diverged with learning_rate={self.learning_rate:g}: lower it, for instance to "

@@ -29,7 +29,7 @@ from scipy.linalg import solve_triangular
 from .._jit.factor_steps import cg_rows
 from .._jit.factors import normal_rows, row_losses, solve_normal, solve_rows
 from ..iterate import Iterate
-from .factor_problem import Penalties, Side, balance, features, over_entries
+from .factor_problem import Penalties, Side, balance, features, over_entries, share
 
 __all__ = ["als", "fold_in", "penalty", "row_loss", "shared_item_step", "solve_side"]
 
@@ -64,18 +64,18 @@ def als(
         U, loss, rest = _user_step(users, V, kept, penalties, steps)
         total = group.sum(np.array([loss, *rest]))
         value = float(total[0]) + penalty(items, V)
-        user_size = np.sqrt(total[1]) / np.sqrt(total[2]) if total[2] > 0 else 0.0
+        user_size = share(float(total[1]), float(total[2]))
         if done == max_iter:
             yield Iterate((U, V, None), value)
             return
         new, grads, right = _item_step(items, U, V, penalties, steps, group)
-        item_size = np.sqrt(grads) / np.sqrt(right) if right > 0 else 0.0
+        item_size = share(grads, right)
         bases = balance(group.sum(_weighted_gram(users, U)), _weighted_gram(items, new), penalties)
         turned = U
         if bases is not None:
             new = new @ bases[1].astype(V.dtype)
             turned = U @ bases[0].astype(V.dtype) if steps else U  # where the next steps begin
-        yield Iterate((U, V, new), value, float(max(user_size * bool(steps), item_size)))
+        yield Iterate((U, V, new), value, max(user_size, item_size))
         U, V = turned, new
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .._namespace import array_namespace, like, to_numpy
 from ..design import Design
 from ..iterate import Iterate
-from .factor_problem import Penalties, balance
+from .factor_problem import Penalties, balance, share
 
 __all__ = ["als_full", "fold_in_full", "pseudo_inverse"]
 
@@ -45,7 +45,7 @@ def als_full(design: Design, V: Array, mean: float, penalties: Penalties) -> Ite
             _scaled(squares, penalties, p), _scaled(new.T @ new, penalties, n), penalties
         )
         new = new if bases is None else new @ bases[1]
-        yield Iterate((U, V, new), value, float(gradient / size) if size > 0 else 0.0)
+        yield Iterate((U, V, new), value, share(float(gradient**2), float(size**2)))
         V = new
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from .._threads import over_rows
 
-__all__ = ["Penalties", "Side", "balance", "features", "over_entries", "side", "sides"]
+__all__ = ["Penalties", "Side", "balance", "features", "over_entries", "share", "side", "sides"]
 
 Array = NDArray[Any]
 _PIECES = 64  # of about equal work, spread over the threads
@@ -92,10 +92,17 @@ def sides(
 def features(Z: Any, *, biases: bool) -> tuple[Any, Any]:
     """What the other side is fitted to: (z, 1) and the shift of its targets; (z, b) was given."""
     if not biases:
-        return Z, Z[:, 0] * 0
+        return Z, np.zeros(len(Z), Z.dtype) if isinstance(Z, np.ndarray) else Z.new_zeros(len(Z))
     F = Z.copy() if isinstance(Z, np.ndarray) else Z.clone()
     F[:, -1] = 1.0
     return F, Z[:, -1] * 1
+
+
+def share(squared_gradient: float, squared_size: float) -> float:
+    """A gradient against its size at 0; infinite where that is 0 and the gradient is not."""
+    if squared_size > 0.0:
+        return float(np.sqrt(squared_gradient) / np.sqrt(squared_size))
+    return 0.0 if squared_gradient == 0.0 else np.inf
 
 
 def over_entries(indptr: NDArray[np.int64], work: Callable[[int, int], Any]) -> None:

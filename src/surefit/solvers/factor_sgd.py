@@ -80,8 +80,9 @@ def sgd(
         epoch += 1
         loss = np.nan
         if losses:
-            F, shift_of = features(V, biases=penalties.biases)
-            loss = row_loss(users, F, shift_of, U) + penalty(items, V)
+            with np.errstate(over="ignore", invalid="ignore"):  # run() sees that it diverged
+                F, shift_of = features(V, biases=penalties.biases)
+                loss = row_loss(users, F, shift_of, U) + penalty(items, V)
         yield Iterate(
             (U, V, None), loss if np.isfinite(loss) or not losses else np.inf, step=float(eta)
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..iterate import Iterate
-from .factor_problem import Penalties, Side, balance, features
+from .factor_problem import Penalties, Side, balance, features, share
 
 __all__ = ["TorchSide", "als_batched"]
 
@@ -103,8 +103,7 @@ def als_batched(
         bases = balance(users.gram(U), items.gram(new), penalties)
         if bases is not None:
             new = new @ torch.as_tensor(bases[1], dtype=V.dtype, device=V.device)
-        size = float(np.sqrt(grads) / np.sqrt(right)) if right > 0 else 0.0
-        yield Iterate((U, V, new), loss + items.penalty(V), size)
+        yield Iterate((U, V, new), loss + items.penalty(V), share(grads, right))
         V = new
 
 
