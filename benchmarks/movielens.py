@@ -1,7 +1,7 @@
-"""The errors on docs/matrix-factorisation.md: MovieLens-100k with its folds u1 to u5; ``python -m benchmarks.movielens``.
+"""The errors on docs/matrix-factorisation.md: MovieLens-100k with its folds u1 to u5.
 
-In each fold a random tenth of the training part chooses the parameters; the model is then fitted to the whole training
-part, and the test part is predicted once. Predictions are clipped to 1..5.
+In each fold a random tenth of the training part chooses the parameters; the model is then fitted to the whole
+training part, and the test part is predicted once. Predictions are clipped to 1..5.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ GRIDS: dict[str, list[dict[str, Any]]] = {
 
 
 def main() -> None:
-    from surefit.decomposition import MatrixFactorization, ratings
     from tests.data import data_folder
+
+    from surefit.decomposition import MatrixFactorization, ratings
 
     folder = data_folder()
     if folder is None:
@@ -59,7 +60,7 @@ def main() -> None:
         for number in range(1, 6):
             train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
             held = np.random.default_rng(number).random(len(train)) < 0.1
-            best = min(grid, key=lambda s: error(s, train[~held], train[held]))  # noqa: B023
+            best = min(grid, key=lambda s: error(s, train[~held], train[held]))
             errors.append(error(best, train, test))
             print(f"{name}, u{number}: {errors[-1]:.4f} with {best}", flush=True)
         print(f"{name}: mean {np.mean(errors):.4f}")

@@ -52,7 +52,7 @@ def test_a_planted_matrix_is_recovered():
 
 @pytest.mark.spec("MF-1")
 def test_not_jointly_convex_and_scale_free():
-    """The midpoint of (W, Z) and (-W, -Z) is 0, where the loss is larger; (beta W, Z / beta) changes nothing."""
+    """The midpoint of (W, Z) and (-W, -Z) is 0, with a larger loss; (beta W, Z / beta) changes nothing."""
     X, _ = planted(noise=0.1)
     W = MatrixFactorization(3, reg=0.0, tol=1e-8, max_iter=1000, random_state=0).fit(X)
 
@@ -170,7 +170,7 @@ def test_block_gradients_vanish_after_each_solve(biases):
         return rest @ F + lam * Z
 
     for step, iterate in enumerate(als(users, items, V, penalties, group=ALONE)):
-        U, V, new = iterate.x
+        U, V, _ = iterate.x
         F, shift = features(V, biases=biases)
         assert np.abs(slope(U, F, shift, 0.4, X)).max() < 1e-11
         if step == 5:

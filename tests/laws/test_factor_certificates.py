@@ -30,6 +30,16 @@ def table(kind, seed=0):
     return ratings(*np.nonzero(known), X[known], shape=X.shape)
 
 
+@pytest.fixture(autouse=True)
+def one_thread_of_torch():
+    """Small tensors: threads would only wait for one another."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 CASES = [
     ("sparse", {}),
     ("sparse", {"biases": True, "weighted_reg": True, "reg": 0.05}),

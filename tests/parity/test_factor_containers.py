@@ -13,6 +13,16 @@ from surefit.distributed import Alone, Checkpoint
 SETTINGS = {"reg": 0.4, "tol": 1e-9, "max_iter": 20000, "random_state": 0}
 
 
+@pytest.fixture(autouse=True)
+def one_thread_of_torch():
+    """Small tensors: threads would only wait for one another."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def full(seed=0, n=60, p=30):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 4)) @ rng.normal(size=(4, p)) + 0.2 * rng.normal(size=(n, p))

@@ -35,7 +35,7 @@ def test_the_loss_is_half_the_squares_of_the_other_singular_values(k):
 
 @pytest.mark.spec("MF-5")
 def test_the_loss_never_rises_and_the_updates_are_the_closed_forms():
-    """Users: X V (V'V + lambda I_K)^{-1}; items: X'U (U'U + lambda I_K)^{-1}: K x K matrices, X and its transpose."""
+    """Users: X V (V'V + lambda I_K)^{-1}; items: X'U (U'U + lambda I_K)^{-1} (ERR-61)."""
     X, k, lam = matrix(), 3, 0.7
     rng = np.random.default_rng(1)
     V = rng.normal(size=(X.shape[1], k))

@@ -1,4 +1,4 @@
-"""Full matrices with a penalty: the product has singular values (s_i - lambda)_+, and a dual point shows it (MF-3)."""
+"""Full matrices with a penalty: singular values (s_i - lambda)_+, and a dual point that shows it (MF-3)."""
 
 import copy
 

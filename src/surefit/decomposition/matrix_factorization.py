@@ -78,8 +78,8 @@ class MatrixFactorization(Queries, Fitting, Certified):
         share ``tol``. With ``tol=0`` SGD makes ``max_iter`` epochs and computes the loss at the end only.
     cg_steps : int, default=3
     learning_rate, decay : float, default=0.01, 0.05
-        SGD's step in epoch e is learning_rate / (1 + decay e), in units in which the targets (ratings, less the
-        mean with biases) have a root mean square of 1.
+        SGD's step in epoch e is learning_rate / (1 + decay e), in units in which the targets (ratings,
+        less the mean with biases) have a root mean square of 1.
     device : str or torch.device, default=None
         Where ALS over sparse ratings runs in batches with torch, such as "cuda". A torch tensor X decides
         by itself.
