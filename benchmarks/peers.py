@@ -18,6 +18,8 @@ __all__ = ["MISSING", "fitting", "limited", "ours", "peer", "precisions"]
 PACKAGE = {
     "sklearnex": "scikit-learn-intelex",
     "celer": "celer",
+    "implicit": "implicit",
+    "surprise": "scikit-surprise",
     "skglm": "skglm",
     "liblinear": "liblinear-official",
     "statsmodels": "statsmodels",

@@ -32,6 +32,7 @@ _WHERE = {
 _MODULES = (
     "bayes",
     "cluster",
+    "decomposition",
     "densities",
     "distributed",
     "duality",

@@ -52,6 +52,7 @@ CLASSES = {
     "LogisticRegression": "surefit.linear_model:LogisticRegression",
     "LogisticRegressionCV": "surefit.linear_model:LogisticRegressionCV",
     "MiniBatchKMeans": "surefit.cluster:MiniBatchKMeans",
+    "MatrixFactorization": "surefit.decomposition:MatrixFactorization",
     "MultiTaskElasticNet": "surefit.linear_model:MultiTaskElasticNet",
     "MultiTaskElasticNetCV": "surefit.linear_model:MultiTaskElasticNetCV",
     "MultiTaskLasso": "surefit.linear_model:MultiTaskLasso",

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import surefit.bayes
 import surefit.cluster
+import surefit.decomposition
 import surefit.kernel_ridge
 import surefit.linear_model
 import surefit.mixture
@@ -24,6 +25,7 @@ import surefit.svm
 from surefit import densities
 from surefit.bayes import BayesClassifier
 from surefit.cluster import KMeans, MiniBatchKMeans
+from surefit.decomposition import MatrixFactorization
 from surefit.kernel_ridge import KernelRidge
 from surefit.kernels import Gaussian, Polynomial
 from surefit.linear_model import (
@@ -143,6 +145,12 @@ ESTIMATORS = [
     GaussianMixture(2, covariance_type="spherical", init_params="k-means++"),
     BernoulliMixture(),
     BernoulliMixture(2, alpha=0.1, binarize=0.5, certify="full"),
+    MatrixFactorization(random_state=0),
+    MatrixFactorization(2, reg=0.0, random_state=0),
+    MatrixFactorization(3, biases=True, weighted_reg=True, certify="full", random_state=0),
+    MatrixFactorization(2, method="sgd", random_state=0),
+    MatrixFactorization(3, implicit=True, random_state=0),
+    MatrixFactorization(3, implicit=True, solver="cg", random_state=0),
 ]
 
 ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"
@@ -197,6 +205,7 @@ def test_scikit_learn_checks(estimator, check):
         surefit.cluster,
         surefit.bayes,
         surefit.mixture,
+        surefit.decomposition,
     ],
 )
 def test_no_estimator_is_left_out(module):
