@@ -74,9 +74,9 @@ def nearest(
 ):  # fmt: skip
     """Labels of the rows of a tile, bounds on their distances, and the rows whose two best are too close.
 
-    ``halves`` have ``shift`` added, which makes every score positive: of positive numbers the bits are in order,
-    and the last of them, outside ``KEPT``, make room for the number of the tile. ``floor`` holds what that
-    costs. ``EXACTER``: from the data, in about float32; else from rows made ready in float16.
+    ``halves`` have ``shift`` added, which makes every score positive: of positive numbers the bits are in
+    order, and the last of them, outside ``KEPT``, make room for the number of the tile. ``floor`` holds what
+    that costs. ``EXACTER``: from the data, in about float32; else from rows made ready in float16.
     """
     place = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     here = place < n_rows

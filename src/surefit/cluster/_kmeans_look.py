@@ -15,9 +15,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._exact_order import SMALL, UNIT, exactly_first
-from .._namespace import is_torch, to_numpy
+from .._namespace import is_torch, like, to_numpy
 from .._threads import over_rows
-from ..design import Dense, Design, as_design
+from ..design import Dense, Design, Torch, as_design
+from ._kmeans_look_torch import TensorTable
 
 __all__ = ["Findings", "last_step", "look"]
 
@@ -163,13 +164,18 @@ def look(model: Any, X: Any, sample_weight: Any, *, full: bool) -> Findings:
 
 def _stretches(design: Design) -> Iterator[tuple[slice, Any]]:
     local = getattr(design, "local", design)  # of rows over ranks, those held here
-    if isinstance(local, Dense):
+    if isinstance(local, (Dense, Torch)):
         yield slice(0, local.shape[0]), local.X
         return
-    yield from design.blocks()
+    yield from local.blocks()
 
 
 def _parts(block: Any, rows: slice, table: _Table, labels: Any, weights: Array) -> list[Any]:
+    if is_torch(block):
+        near = TensorTable(table, block)
+        return [
+            near.part(x, *_beside(x, first, labels, weights)) for first, x in near.pieces(block)
+        ]
     size = max(_ROWS, len(table.centres))
 
     def work(first: int, last: int) -> Any:
@@ -212,8 +218,12 @@ def _block(
 
 def _plain(part: Any) -> Array:
     """Rows as a float64 array."""
-    part = part.toarray() if sp.issparse(part) else to_numpy(part) if is_torch(part) else part
-    return np.asarray(part, dtype=np.float64)
+    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+
+
+def _beside(x: Any, first: int, *vectors: Any) -> list[Any]:
+    """The entries of vectors over samples that belong to a piece of a tensor, on its device."""
+    return [like(vector[first : first + len(x)], x) for vector in vectors]
 
 
 def last_step(model: Any, X: Any, sample_weight: Any, rounding: float) -> float:
@@ -230,6 +240,12 @@ def last_step(model: Any, X: Any, sample_weight: Any, rounding: float) -> float:
     weights = np.ones(design.rows_here) if mine is None else to_numpy(mine)
     sums, masses = np.zeros(centres.shape), np.zeros(len(centres))
     for rows, block in _stretches(design):
+        if is_torch(block):
+            near = TensorTable(table, block)
+            for first, x in near.pieces(block):
+                found = near.sums(x, near.nearest(x), *_beside(x, first, weights))
+                sums, masses = sums + found[0], masses + found[1]
+            continue
         size = max(_ROWS, len(centres))
         for first in range(0, block.shape[0], size):
             x = _plain(block[first : first + size])

@@ -3,8 +3,8 @@ r"""A pass of EM on a GPU that leaves out what adds nothing.
 In more than a few dimensions most responsibilities are nothing: log pi_k N(x | k) lies far below the largest
 of its row. A first look in float16, whose error is known, finds the pairs (row, component) that can come
 within 42 of it, e^-42 being below the rounding of 1 over a hundred components; only these are worked out, in
-float64, for both steps. The sums are those of all pairs to rounding. Pairs are laid out component by component
-in tiles of equal length, so that both steps are batched products.
+float64, for both steps. The sums are those of all pairs to rounding. Pairs are laid out component by
+component in tiles of equal length, so that both steps are batched products.
 
 Where more than a quarter of the pairs count, the rows are handed back, to be worked out in full.
 """

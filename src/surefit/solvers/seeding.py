@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._namespace import to_numpy
+from .._namespace import array_namespace, is_torch, to_numpy
 from .._threads import over_rows
 from ..design import Design, Torch
 from .assignment import pieces
@@ -41,22 +41,30 @@ def plus_plus(
     """k rows by greedy D^2 sampling, and their numbers."""
     group = design.group
     trials = 2 + int(math.log(k)) if trials is None else trials
-    w = np.ones(design.rows_here) if weights is None else to_numpy(weights)
+    local: Any = getattr(design, "local", design)
+    tensor = isinstance(local, Torch)
+    if tensor:
+        import torch
+
+        w: Any = torch.ones(len(local.X), dtype=torch.float64, device=local.X.device)
+        w = w if weights is None else weights.double()
+    else:
+        w = np.ones(design.rows_here) if weights is None else to_numpy(weights)
     first = _draw(design, w, np.array([random_state.random_sample()]), share=True)
     index = np.full(k, -1, dtype=np.int64)
     centres = np.empty((k, design.shape[1]))
     index[0], centres[0] = first[0], rows_at(design, first)[0]
-    closest = np.full(design.rows_here, np.inf)
-    found, totals = _distances(design, centres[:1], closest, w)
-    closest, cost = found[:, 0].copy(), float(group.sum(totals)[0])
+    distances = _tensor_distances if tensor else _distances
+    found, totals = distances(design, centres[:1], array_namespace(w).full_like(w, np.inf), w)
+    closest, cost = found[0], float(group.sum(totals)[0])
     for c in range(1, k):
         draws = random_state.uniform(size=trials) * cost
         ids = _draw(design, w * closest if weights is not None else closest, draws)
         rows = rows_at(design, ids)
-        found, totals = _distances(design, rows, closest, w)
+        found, totals = distances(design, rows, closest, w)
         totals = group.sum(totals)
         best = int(np.argmin(totals))
-        closest, cost = np.ascontiguousarray(found[:, best]), float(totals[best])
+        closest, cost = found[best], float(totals[best])
         index[c], centres[c] = ids[best], rows[best]
     return centres, index
 
@@ -88,7 +96,7 @@ def rows_at(design: Design, index: NDArray[np.int64]) -> Array:
 def _draw(design: Design, values: Array, draws: Array, *, share: bool = False) -> NDArray[np.int64]:
     """The rows at which the cumulated values pass the draws (shares of the total with ``share``)."""
     starts = np.arange(0, max(1, len(values)), _STRETCH)
-    parts = np.add.reduceat(values, starts) if len(values) else np.zeros(1)
+    parts = _stretch_sums(values, starts)
     ends = np.cumsum(parts)
     totals = np.array(design.group.gather(float(ends[-1])))
     before = float(totals[: design.group.rank].sum())
@@ -100,27 +108,56 @@ def _draw(design: Design, values: Array, draws: Array, *, share: bool = False) -
         rest = draws[i] - before
         part = min(int(np.searchsorted(ends, rest)), len(ends) - 1)
         rest -= ends[part] - parts[part]
-        inside = np.cumsum(values[starts[part] : starts[part] + _STRETCH])
+        inside = np.cumsum(to_numpy(values[starts[part] : starts[part] + _STRETCH]))
         place = min(int(np.searchsorted(inside, rest)), len(inside) - 1)
         index[i] = design.first_row + starts[part] + place
     return np.asarray(design.group.sum(index))
 
 
-def _distances(design: Design, rows: Array, closest: Array, w: Array) -> tuple[Array, Array]:
-    """min(closest, squared distance to each of ``rows``), and the weighted sums of these."""
+def _stretch_sums(values: Any, starts: Any) -> Array:
+    """The sums of stretches of values."""
+    if not len(values):
+        return np.zeros(1)
+    if not is_torch(values):
+        return np.asarray(np.add.reduceat(values, starts))
+    import torch
+
+    padded = torch.nn.functional.pad(values, (0, -len(values) % _STRETCH))
+    return to_numpy(padded.reshape(-1, _STRETCH).sum(dim=1))
+
+
+def _tensor_distances(design: Design, rows: Array, closest: Any, w: Any) -> tuple[Any, Array]:
+    """:func:`_distances` on the device of a tensor."""
+    import torch
+
+    from .assignment_device import has_kernels
+
+    near: Any = getattr(design, "local", design)
+    X, table = near.X, torch.as_tensor(rows, device=near.X.device)
+    n, p = X.shape
+    found = torch.empty((len(rows), n), dtype=torch.float64, device=X.device)
+    if has_kernels(X):
+        from .._triton.seeding import closer
+
+        width = min(64, max(16, 1 << (p - 1).bit_length()))
+        size = 4096 // width
+        totals = torch.empty((-(-n // size), len(rows)), dtype=torch.float64, device=X.device)
+        closer[(len(totals),)](
+            X.contiguous(), table.contiguous(), closest, w, found, totals, n, p, T=len(rows), BR=size,
+            BP=width, WEIGHTED=True,
+        )  # fmt: skip
+        return found, to_numpy(totals.sum(dim=0))
+    for part, block in near.blocks():
+        for t, row in enumerate(table):
+            found[t, part] = torch.minimum((block - row).square().sum(dim=1), closest[part])
+    return found, to_numpy(found @ w)
+
+
+def _distances(design: Design, rows: Array, closest: Array, w: Array) -> tuple[Any, Array]:
+    """min(closest, squared distance to each of ``rows``), row by row, and the weighted sums of these."""
     from .._jit.seeding import closer
 
     found = np.empty((design.rows_here, len(rows)))
-    near = getattr(design, "local", design)
-    if isinstance(near, Torch):
-        import torch
-
-        table = torch.as_tensor(rows, device=near.X.device)
-        for part, block in near.blocks():
-            mode = "donot_use_mm_for_euclid_dist"
-            squares = torch.cdist(block, table, compute_mode=mode).square()
-            found[part] = np.minimum(to_numpy(squares), closest[part, None])
-        return found, w @ found
     totals = np.zeros(len(rows))
     norms = np.einsum("ij,ij->i", rows, rows)
     for part, block in pieces(design):
@@ -140,4 +177,4 @@ def _distances(design: Design, rows: Array, closest: Array, w: Array) -> tuple[A
 
         for total in over_rows(block.shape[0], stretch):
             totals += total
-    return found, totals
+    return np.ascontiguousarray(found.T), totals
