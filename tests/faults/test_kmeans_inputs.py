@@ -110,8 +110,14 @@ def test_columns_that_differ(kind):
 
 
 WRONG = {
-    "n_clusters": 0, "tol": -1.0, "max_iter": 0, "init": "near", "n_init": 0, "algorithm": "full", "certify": "some"
-}  # fmt: skip
+    "n_clusters": 0,
+    "tol": -1.0,
+    "max_iter": 0,
+    "init": "near",
+    "n_init": 0,
+    "algorithm": "full",
+    "certify": "some",
+}
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG.items())

@@ -95,7 +95,7 @@ def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings) -> C
             f"by {math.sqrt(moved):.1e} in all; stationary, no optimality claim{words}"
         )
         return Claim.check("centres", statement, Kind.STATIONARY, moved, floor, "CLU-1")
-    last = last_step(model, X, sample_weight, floor) if moved > allowed else math.inf
+    last = last_step(model, X, sample_weight, floor, allowed) if moved > allowed else math.inf
     if last <= allowed:
         statement = (
             f"the last step moved the centres by {last:.2e} (squared, in all), where tol times the mean "

@@ -226,7 +226,7 @@ def _beside(x: Any, first: int, *vectors: Any) -> list[Any]:
     return [like(vector[first : first + len(x)], x) for vector in vectors]
 
 
-def last_step(model: Any, X: Any, sample_weight: Any, rounding: float) -> float:
+def last_step(model: Any, X: Any, sample_weight: Any, rounding: float, allowed: float) -> float:
     """The squared length of a Lloyd step from ``centers_before_``, a witness; infinite if it leads elsewhere.
 
     scikit-learn's rule stops after a short step, and the next one may be a little longer.
@@ -235,6 +235,9 @@ def last_step(model: Any, X: Any, sample_weight: Any, rounding: float) -> float:
     before = np.asarray(model.centers_before_, dtype=np.float64)
     if before.shape != centres.shape or not np.isfinite(before).all():
         return math.inf
+    length = float(np.sum((centres - before) ** 2))
+    if length > allowed:
+        return math.inf  # no need to look where it leads
     design, table = as_design(X), _Table(before)
     mine = getattr(sample_weight, "here", sample_weight)
     weights = np.ones(design.rows_here) if mine is None else to_numpy(mine)
@@ -257,4 +260,4 @@ def last_step(model: Any, X: Any, sample_weight: Any, rounding: float) -> float:
     sums, masses = design.group.sum(sums, masses)
     there = table.origin + sums / np.where(masses > 0.0, masses, 1.0)[:, None]
     gap = np.where((masses > 0.0)[:, None], there - centres, 0.0)
-    return float(np.sum((centres - before) ** 2)) if float(np.sum(gap**2)) <= rounding else math.inf
+    return length if float(np.sum(gap**2)) <= rounding else math.inf
