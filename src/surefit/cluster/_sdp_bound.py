@@ -65,7 +65,7 @@ Array = NDArray[np.float64]
 METHOD = "semidefinite relaxation"
 LARGEST_SDP = 2000  # rows; a few n x n matrices are held, and factorised hundreds of times
 _WORK = 2.4e12  # n^3 x steps: two minutes on two cores
-_MOST_STEPS = 2000
+_MOST_STEPS = 1000
 _EVERY = 10  # steps between two values of the bound
 _PATIENCE = 5  # values without progress,
 _PATIENCE_TRIANGLES = 50  # and with triangles, which may stand still for long and then go on
@@ -100,7 +100,7 @@ def sdp_bound(
     triangles : bool, default=True
         Whether to add triangle inequalities, up to 1,000 distinct rows: tighter, and slower.
     max_iter : int, optional
-        Steps; about two minutes' worth for 2,000 rows, and at most 2,000, unless told.
+        Steps; about two minutes' worth for 2,000 rows, and at most 1,000, unless told.
     time_limit : float, optional
         Seconds. The result then depends on the speed of the machine.
 
