@@ -1,7 +1,7 @@
 """k-means on iris: what the fit knows, what a proof adds, and the elbow.
 
-`python examples/clusters.py [FILE.png]` prints a certificate, the proof and a table, and draws the elbow if a file
-is named.
+`python examples/clusters.py [FILE.png]` prints a certificate, the proof and a table, and draws the elbow
+if a file is named.
 """
 
 import sys
