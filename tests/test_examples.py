@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import matplotlib as mpl
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -22,7 +23,12 @@ def script(name: str) -> ModuleType:
 
 
 def test_every_example_is_run_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"demo", "margins", "model_selection"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "clusters",
+        "demo",
+        "margins",
+        "model_selection",
+    }
 
 
 def test_demo_shows_a_certificate_that_holds_and_one_that_fails(
@@ -43,6 +49,17 @@ def test_model_selection_says_a_sentence_that_may_be_quoted(
     assert "after trying 40 models" in said
     assert "HoldOut keeps some" in said  # nothing is claimed of a model refitted on all rows
     assert re.findall(r"True|False", said) == ["True", "False"]  # the data of the fit, other data
+
+
+def test_clusters_proves_iris_and_draws_the_elbow(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with mpl.rc_context({"backend": "agg"}):
+        script("clusters").main(str(tmp_path / "elbow.png"))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the WCSS 78.8514 is that of the best possible clustering into 3" in said
+    assert "K = 3: farthest below the chord" in said
+    assert (tmp_path / "elbow.png").stat().st_size > 5000
 
 
 def test_margins_draws_both_pictures(tmp_path: Path) -> None:

@@ -33,9 +33,11 @@ def test_it_holds_at_the_fit_and_for_a_stranger(kind, weighted, tol):
     X = rows(kind)
     w = np.random.default_rng(1).uniform(0.5, 2.0, 300) if weighted else None
     model = KMeans(6, random_state=0, n_init=2, tol=tol).fit(X, sample_weight=w)
-    names = {"labels", "WCSS", "centres", "monotone", "restarts"}
+    names = {"labels", "WCSS", "centres", "monotone", "restarts", "distance from the optimum"}
     assert {claim.name for claim in model.certificate_.claims} == names
-    assert all(claim.status is Status.HOLDS for claim in model.certificate_.claims)
+    for claim in model.certificate_.claims:  # the relaxation is left to verify for 300 rows
+        undecided = claim.name == "distance from the optimum"
+        assert claim.status is (Status.UNDECIDED if undecided else Status.HOLDS)
     report = surefit.verify(model, X, sample_weight=w)
     assert report.ok
     assert report["data"].status is Status.HOLDS

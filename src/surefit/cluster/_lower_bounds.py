@@ -44,6 +44,8 @@ def lower_bounds(
     found = [pca_tail_bound(design, sample_weight, n_clusters)]
     if design.group.size > 1:
         return [*found, Bound(0.0, METHOD, "the rows are spread over processes")]
+    if len(labels) != n:
+        return [*found, Bound(0.0, METHOD, f"there are {len(labels)} labels for {n} rows")]
     if n > LARGEST_SDP:
         return [*found, Bound(0.0, METHOD, f"not tried on {n} rows (at most {LARGEST_SDP})")]
     if n > AT_FIT and not full:

@@ -45,7 +45,6 @@ Iguchi, Mixon, Peterson & Villar, "Probably certifiably correct k-means clusteri
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -64,8 +63,8 @@ __all__ = ["LARGEST_SDP", "dual_value", "sdp_bound"]
 Array = NDArray[np.float64]
 METHOD = "semidefinite relaxation"
 LARGEST_SDP = 2000  # rows; a few n x n matrices are held, and factorised hundreds of times
-_WORK = 2.4e12  # n^3 x steps: two minutes on two cores
-_MOST_STEPS = 2000
+_WORK = 1.6e12  # n^3 x steps: two minutes
+_MOST_STEPS = 1000
 _EVERY = 10  # steps between two values of the bound
 _PATIENCE = 5  # values without progress,
 _PATIENCE_TRIANGLES = 50  # and with triangles, which may stand still for long and then go on
@@ -100,7 +99,7 @@ def sdp_bound(
     triangles : bool, default=True
         Whether to add triangle inequalities, up to 1,000 distinct rows: tighter, and slower.
     max_iter : int, optional
-        Steps; about two minutes' worth for 2,000 rows, and at most 2,000, unless told.
+        Steps; about two minutes' worth for 2,000 rows, and at most 1,000, unless told.
     time_limit : float, optional
         Seconds. The result then depends on the speed of the machine.
 
@@ -125,7 +124,9 @@ def sdp_bound(
     if max_iter is None:
         max_iter = int(np.clip((0.5 if most else 1.0) * _WORK / n**3, 1, _MOST_STEPS))
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-    with one_thread if n <= 1000 else nullcontext():  # threads that wait cost more than they bring
+    with (
+        one_thread
+    ):  # on a busy machine, threads that wait for each other cost more than they bring
         problem = _Relaxation(rows, np.sqrt(weights), n_clusters)
         B, cuts, words = problem.solve(labels, tol, max_iter, deadline, most)
         value = problem.certain(B, cuts)
