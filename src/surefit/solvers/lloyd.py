@@ -174,16 +174,15 @@ def lloyd(labeller: Any, centres: Array, spread: float) -> Iterator[Iterate]:
 def _relocate(labeller: Any, centres: Array, empty: Any, sums: Array, masses: Array) -> None:
     """Give each cluster without weight one of the rows farthest from their centres, the farthest first."""
     design, mean = labeller.design, labeller.frame.mean
-    squares = to_numpy(squares_to(design, centres, labeller.labels))
-    far = np.lexsort((np.arange(len(squares)), -squares))[: len(empty)]
+    far, away = _farthest(squares_to(design, centres, labeller.labels), len(empty))
     weights = (
         np.ones(len(far))
         if labeller.weights is None or not len(labeller.weights)
         else to_numpy(labeller.weights)[far]
     )
     mine = [
-        (-float(squares[i]), design.first_row + int(i), int(labeller.labels[int(i)]), float(w), row)
-        for i, w, row in zip(far, weights, rows_here(design, far))
+        (-float(d), design.first_row + int(i), int(labeller.labels[int(i)]), float(w), row)
+        for i, d, w, row in zip(far, away, weights, rows_here(design, far))
     ]
     everyone = sorted(
         (item for part in design.group.gather(mine) for item in part), key=lambda item: item[:2]
@@ -195,6 +194,20 @@ def _relocate(labeller: Any, centres: Array, empty: Any, sums: Array, masses: Ar
         sums[to] = w * (row - mean)
         masses[label] -= w
         masses[to] = w
+
+
+def _farthest(squares: Any, count: int) -> tuple[Any, Any]:
+    """The numbers of the ``count`` rows with the largest squares, the first of equals, and these squares."""
+    count = min(count, len(squares))
+    if is_torch(squares):
+        least = squares.topk(count).values[-1]
+        index = (squares >= least).nonzero()[:, 0]
+    else:
+        least = np.partition(squares, len(squares) - count)[len(squares) - count]
+        index = np.flatnonzero(squares >= least)
+    values = to_numpy(squares[index])
+    order = np.lexsort((np.arange(len(values)), -values))[:count]
+    return to_numpy(index)[order], values[order]
 
 
 def squares_to(design: Design, centres: Array, labels: Any) -> Any:
