@@ -21,7 +21,7 @@ TEXT = """
 weight, noise of 0.75, rounded to 1..5), and those of its ratings that are at hand (487,650, of users 1 to
 2,999). A tenth is held out as a test; of the rest a tenth chooses the parameters of each contender, which
 is then fitted to all of the rest and timed. Surprise's `SVD` runs with its defaults (100 factors, 20
-epochs), and with the best of a small grid; ours is ALS with biases in float32. Predictions are clipped to 1..5.
+epochs), and with the best of a small grid; ours is ALS with biases in float32. Predictions are clipped.
 *Implicit feedback.* k = 64, confidence 41 on every pair, penalty 10, float32. `implicit`'s ALS (conjugate
 gradients, equal threads, one BLAS thread as it asks for) runs a number of iterations; a neutral float64
 evaluator computes the weighted loss over all pairs; ours runs the fewest iterations that come as low. Both
