@@ -28,6 +28,7 @@ from scipy.linalg import solve_triangular
 
 from .._jit.factor_steps import cg_rows
 from .._jit.factors import normal_rows, row_losses, solve_normal, solve_rows
+from .._threads import over_rows
 from ..iterate import Iterate
 from .factor_problem import Penalties, Side, balance, features, over_entries, share
 
@@ -153,8 +154,7 @@ def _cg(
     """A few steps a row; the squared gradients before and after, and at 0."""
     dtype, implicit = F.dtype, bool(len(rows.weights))
     if implicit:
-        gram = F.T.astype(np.float64) @ F.astype(np.float64) + np.diag(rows.lam)
-        L = np.linalg.cholesky(gram)
+        L = np.linalg.cholesky((F.T @ F).astype(np.float64) + np.diag(rows.lam))
         weights, targets, scale = rows.weights, rows.targets, np.ones((1, 1))
     else:  # the penalty alone is common to all rows, up to its factor
         L = np.diag(np.sqrt(rows.lam))
@@ -163,9 +163,9 @@ def _cg(
         weights = (1.0 / each).astype(dtype)
         targets = ((rows.targets - shift[rows.indices]) / each).astype(dtype)
         scale = np.where(counts > 0, rows.scale, 1.0)[:, None]
-    white = np.ascontiguousarray(solve_triangular(L, F.T.astype(np.float64), lower=True).T)
-    white = white.astype(dtype)
-    Z = np.ascontiguousarray(old @ L.astype(dtype))
+    inverse = solve_triangular(L, np.eye(len(L)), lower=True).astype(dtype)
+    L = L.astype(dtype)
+    white, Z = _times(F, inverse.T), _times(old, L)
     before, after, right = np.zeros_like(Z), np.zeros_like(Z), np.zeros_like(Z)
 
     def work(first: int, last: int) -> None:
@@ -174,12 +174,19 @@ def _cg(
         )  # fmt: skip
 
     over_entries(rows.indptr, work)
-    sizes = [
-        float(np.square(scale * (R @ L.T.astype(dtype))).sum(dtype=np.float64))
-        for R in (before, after, right)
-    ]
-    out = solve_triangular(L, Z.T.astype(np.float64), lower=True, trans=1).T
-    return np.ascontiguousarray(out, dtype=dtype), sizes[0], sizes[1], sizes[2]
+
+    def square(R: Array) -> float:  # of the gradient, back in the coordinates of the problem
+        turned = _times(R if implicit else scale.astype(dtype) * R, L.T).ravel()
+        return float(turned @ turned)
+
+    return _times(Z, inverse), square(before), square(after), square(right)
+
+
+def _times(A: Array, B: Array) -> Array:
+    """A B, the rows of A side by side."""
+    out, B = np.empty((len(A), B.shape[1]), dtype=A.dtype), np.ascontiguousarray(B)
+    over_rows(len(A), lambda a, b: np.dot(A[a:b], B, out=out[a:b]), least=1024)
+    return out
 
 
 def row_loss(rows: Side, F: Array, shift: Array, Z: Array) -> float:
