@@ -121,7 +121,11 @@ def test_rows_that_are_all_the_same(kind):
             GaussianMixture(1, covariance_type=kind, reg_covar=0.0).fit(rows)
     else:  # rounding may leave a variance of 1e-32, here as in scikit-learn
         with pytest.warns(ConvergenceWarning):
-            assert not GaussianMixture(1, covariance_type=kind, reg_covar=0.0).fit(rows).certificate_.ok
+            assert (
+                not GaussianMixture(1, covariance_type=kind, reg_covar=0.0)
+                .fit(rows)
+                .certificate_.ok
+            )
     with pytest.warns(surefit.CertificateWarning, match="variance floor"):
         model = GaussianMixture(1, covariance_type=kind).fit(rows)
     np.testing.assert_allclose(model.means_, 1.0)

@@ -38,7 +38,9 @@ def the_law(estimator, X, attributes):
     assert report["data"].status is Status.HOLDS
     assert all(np.isfinite(c.bound) for c in report.claims)
     for name in attributes:
-        report = surefit.verify(nudged(model, **{name: getattr(model, name) * np.float32(1.001)}), X)
+        report = surefit.verify(
+            nudged(model, **{name: getattr(model, name) * np.float32(1.001)}), X
+        )
         assert not report.ok, f"{name}: {report}"
     cell = X.copy()
     cell[0, 0] = 1.001 * cell[0, 0] + 1e-3
@@ -57,7 +59,9 @@ def test_the_law_for_gaussian_mixtures(kind, hard, dtype):
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_the_law_for_bernoulli_mixtures(alpha):
-    the_law(BernoulliMixture(3, alpha=alpha, random_state=0), binary(), ("probabilities_", "weights_"))
+    the_law(
+        BernoulliMixture(3, alpha=alpha, random_state=0), binary(), ("probabilities_", "weights_")
+    )
 
 
 def nudged(model, **changes):
