@@ -16,10 +16,11 @@ from .report import goal_line, ratio_text, short, size, table
 
 TITLE = "Gaussian mixtures"
 TEXT = """
-`GaussianMixture(20, max_iter=20, tol=0, weights_init=..., means_init=..., precisions_init=...)`: uniform weights,
-random rows as means, the precision of the data for every component. Each contender takes 20 steps of EM; ours also
-certifies (*alone* is without). The final parameters are judged by one evaluator, which adds up scipy's log-densities in
-float64: *difference* is ours less the peer's mean log-likelihood. The goal is for full covariances.
+`GaussianMixture(20, max_iter=20, tol=0, weights_init=..., means_init=..., precisions_init=...)`: uniform
+weights, random rows as means, the precision of the data for every component. Each contender takes 20 steps of
+EM; ours also certifies (*alone* is without). The final parameters are judged by one evaluator, which adds up
+scipy's log-densities in float64: *difference* is ours less the peer's mean log-likelihood.
+The goal is for full covariances.
 """
 WHY = "not yet understood."
 KINDS = ("full", "tied", "diag", "spherical")
@@ -80,8 +81,8 @@ def page(results: dict[str, Any]) -> str:
         if row["goal"]:
             goal, made = f"{row['goal']:g}×", goal_line(row)["reached"]
         lines.append([
-            row["work"], row["peer name"], short(row["ours"]), short(row["alone"]), short(row["peer"]), ratio_text(row),
-            f"{row['worst']:.2f}", f"{row['difference']:.1e}", goal, made,
+            row["work"], row["peer name"], short(row["ours"]), short(row["alone"]), short(row["peer"]),
+            ratio_text(row), f"{row['worst']:.2f}", f"{row['difference']:.1e}", goal, made,
         ])  # fmt: skip
     text = f"## {TITLE}\n\n{TEXT.strip()}\n\n{table(heads, lines)}\n"
     if any(goal["reached"] != "yes" for goal in results["goals"]):
