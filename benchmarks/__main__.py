@@ -19,7 +19,7 @@ from . import harness, machine, peers, report
 RESULTS = report.ROOT / "benchmarks" / "results"
 BENCHMARKS = """
 ols lasso_path logistic multinomial l1_logistic huber quantile perceptron sgd out_of_core
-linear_svm kernel_svm kernel_ridge neighbours grid_search kmeans factors
+linear_svm kernel_svm kernel_ridge neighbours grid_search kmeans gaussian_mixture factors
 certificate_cost first_call import_time accuracy
 """.split()
 

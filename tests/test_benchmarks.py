@@ -19,6 +19,7 @@ from benchmarks import __main__ as suite
 from benchmarks import (
     evaluate,
     evaluate_margins,
+    gaussian_mixture,
     grid_search,
     harness,
     kernel_svm,
@@ -514,7 +515,19 @@ def test_neighbour_sets_are_judged_by_their_distances():
     assert neighbours._compare(X, Q, mine, theirs) == {"differ": 1, "worse": [0, 1]}
 
 
-@pytest.mark.parametrize("module", [linear_svm, kernel_svm, neighbours, grid_search])
+def test_the_judge_of_mixtures_adds_up_scipys_densities():
+    from surefit.mixture import GaussianMixture
+
+    X = gaussian_mixture.rows(300, 3, 2, np.random.default_rng(0))
+    for kind in gaussian_mixture.KINDS:
+        start = gaussian_mixture.start(X, 2, kind)
+        model = GaussianMixture(2, covariance_type=kind, max_iter=200, **start).fit(X)
+        assert gaussian_mixture.likelihood(model, X) == pytest.approx(model.score(X), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "module", [linear_svm, kernel_svm, neighbours, gaussian_mixture, grid_search]
+)
 def test_a_benchmark_of_a_class_that_is_not_there_is_skipped(module, monkeypatch):
     monkeypatch.setattr(module, "ours", lambda name, where="": None)
     options = suite.Options(True, 1, 1.0, None)

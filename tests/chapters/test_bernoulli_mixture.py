@@ -117,7 +117,7 @@ def test_every_input_gives_the_same(kind, tmp_path):
         "torch": lambda: torch.from_numpy(X),
         "float32": lambda: X.astype(np.float32),
     }[kind]()
-    settings = {"random_state": 1, "tol": 1e-7, "max_iter": 2000}
+    settings = {"random_state": 1, "tol": 1e-5, "max_iter": 2000}
     model, plain = (
         BernoulliMixture(3, **settings).fit(other),
         BernoulliMixture(3, **settings).fit(X),

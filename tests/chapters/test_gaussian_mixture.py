@@ -77,9 +77,11 @@ def test_the_m_step_is_the_formula(kind):
         ).fit(X)
     precision = start["precisions_init"]
     each = {
-        "full": precision, "tied": np.stack([precision] * 3), "diag": np.stack([np.diag(v) for v in np.atleast_2d(precision)]),
-        "spherical": np.stack([np.eye(4) * v for v in np.ravel(precision)[:3]]),
-    }[kind]  # fmt: skip
+        "full": lambda: precision,
+        "tied": lambda: np.stack([precision] * 3),
+        "diag": lambda: np.stack([np.diag(v) for v in precision]),
+        "spherical": lambda: np.stack([np.eye(4) * v for v in precision]),
+    }[kind]()
     away = X[:, None] - start["means_init"]
     log_joint = (
         np.log(1 / 3)
@@ -94,8 +96,11 @@ def test_the_m_step_is_the_formula(kind):
     full = np.einsum("nk,nki,nkj->kij", q, away, away) / mass[:, None, None]
     diagonal = np.diagonal(full, axis1=1, axis2=2)
     expected = {
-        "full": full, "tied": np.einsum("k,kij->ij", mass / len(X), full), "diag": diagonal, "spherical": diagonal.mean(axis=1),
-    }[kind]  # fmt: skip
+        "full": full,
+        "tied": np.einsum("k,kij->ij", mass / len(X), full),
+        "diag": diagonal,
+        "spherical": diagonal.mean(axis=1),
+    }[kind]
     np.testing.assert_allclose(model.weights_, mass / len(X), rtol=1e-12)
     np.testing.assert_allclose(model.means_, means, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(model.covariances_, expected, rtol=1e-11, atol=1e-12)
@@ -147,7 +152,7 @@ def test_hard_em_with_equal_spheres_is_k_means(sigma):
 @pytest.mark.spec("GMM-2")
 @every_kind
 def test_hard_em_refits_on_its_own_labels(kind):
-    """At the end, the parameters are the counts, means and covariances of the labelled rows, and z the argmax."""
+    """At the end, the parameters are counts, means and covariances of the labelled rows, z the argmax."""
     X = blobs(n=400)
     model = GaussianMixture(
         3, covariance_type=kind, hard=True, reg_covar=1e-9, random_state=0, tol=0.0, max_iter=200
@@ -185,7 +190,7 @@ def test_the_textbook_start(kind, means):
         X, 3, covariance_type=kind, means=means, reg_covar=0.0, random_state=0
     )
     assert (start["weights_init"] == 1 / 3).all()
-    assert all((X == row).all(axis=1).any() for row in start["means_init"])
+    assert all((row == X).all(axis=1).any() for row in start["means_init"])
     assert len(np.unique(start["means_init"], axis=0)) == 3
     covariance = np.cov(X.T, bias=True)
     expected = {
@@ -269,9 +274,10 @@ def test_kernels_and_products_agree(kind, p, hard, monkeypatch):
     same(found[0], found[1], 1e-8)
     assert found[0].lower_bound_ == pytest.approx(found[1].lower_bound_, rel=1e-12)
     if not hard:
+        other = {k: v for k, v in settings.items() if k not in ("certify", "hard")}
         with pytest.warns(surefit.certificate.ConvergenceWarning):
-            other = {k: v for k, v in settings.items() if k not in ("certify", "hard")}
-            same(found[0], sklearn.mixture.GaussianMixture(2, **other).fit(X), 1e-7)
+            theirs = sklearn.mixture.GaussianMixture(2, **other).fit(X)
+        same(found[0], theirs, 1e-7)
 
 
 @every_kind
@@ -279,9 +285,7 @@ def test_far_from_zero_no_digits_are_lost(kind):
     """At a distance of 1e7 the covariances keep the digits that the rows have."""
     X = np.round(blobs(n=300), 3)
     moved = X + 2.0**24
-    start = {
-        k: v for k, v in initial_parameters(X, 3, covariance_type=kind, random_state=0).items()
-    }
+    start = dict(initial_parameters(X, 3, covariance_type=kind, random_state=0).items())
     here = GaussianMixture(3, covariance_type=kind, max_iter=300, **start).fit(X)
     there = GaussianMixture(
         3,
@@ -307,9 +311,15 @@ def test_a_start_far_away_takes_a_second_pass():
         }[kind]
         with pytest.warns(surefit.certificate.ConvergenceWarning):
             model = GaussianMixture(
-                1, covariance_type=kind, means_init=[[1e6, 1e6]], weights_init=[1.0], precisions_init=shape * 1e-12,
-                max_iter=1, reg_covar=0.0, certify=False,
-            ).fit(X)  # fmt: skip
+                1,
+                covariance_type=kind,
+                means_init=[[1e6, 1e6]],
+                weights_init=[1.0],
+                precisions_init=shape * 1e-12,
+                max_iter=1,
+                reg_covar=0.0,
+                certify=False,
+            ).fit(X)
         covariance = np.cov(X.T, bias=True)
         expected = {
             "full": covariance,

@@ -95,19 +95,40 @@ def test_one_row():
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ({"weights_init": np.ones(3) / 3}, r"The parameter 'weights' should have the shape of \(2,\), but got \(3,\)"),
+        (
+            {"weights_init": np.ones(3) / 3},
+            r"The parameter 'weights' should have the shape of \(2,\), but got \(3,\)",
+        ),
         ({"weights_init": [1.5, -0.5]}, r"The parameter 'weights' should be in the range \[0, 1\]"),
         ({"weights_init": [0.2, 0.2]}, r"should be normalized, but got sum\(weights\) = 0.40000"),
-        ({"means_init": X[:3]}, r"The parameter 'means' should have the shape of \(2, 3\), but got \(3, 3\)"),
+        (
+            {"means_init": X[:3]},
+            r"The parameter 'means' should have the shape of \(2, 3\), but got \(3, 3\)",
+        ),
         ({"precisions_init": np.eye(3)}, r"'full precision' should have the shape of \(2, 3, 3\)"),
-        ({"precisions_init": -np.stack([np.eye(3)] * 2)}, "'full precision' should be symmetric, positive-definite"),
-        ({"precisions_init": np.stack([np.triu(np.ones((3, 3)))] * 2)}, "should be symmetric, positive-definite"),
-        ({"precisions_init": -np.eye(3), "covariance_type": "tied"}, "'tied precision' should be symmetric"),
-        ({"precisions_init": np.zeros((2, 3)), "covariance_type": "diag"}, "'diag precision' should be positive"),
-        ({"precisions_init": [1.0, -1.0], "covariance_type": "spherical"}, "'spherical precision' should be positive"),
+        (
+            {"precisions_init": -np.stack([np.eye(3)] * 2)},
+            "'full precision' should be symmetric, positive-definite",
+        ),
+        (
+            {"precisions_init": np.stack([np.triu(np.ones((3, 3)))] * 2)},
+            "should be symmetric, positive-definite",
+        ),
+        (
+            {"precisions_init": -np.eye(3), "covariance_type": "tied"},
+            "'tied precision' should be symmetric",
+        ),
+        (
+            {"precisions_init": np.zeros((2, 3)), "covariance_type": "diag"},
+            "'diag precision' should be positive",
+        ),
+        (
+            {"precisions_init": [1.0, -1.0], "covariance_type": "spherical"},
+            "'spherical precision' should be positive",
+        ),
         ({"means_init": np.full((2, 3), np.nan)}, "NaN"),
     ],
-)  # fmt: skip
+)
 def test_initial_parameters_that_are_none(setting, words):
     with pytest.raises(ValueError, match=words):
         GaussianMixture(2, **setting).fit(X)
@@ -121,7 +142,11 @@ def test_rows_that_are_all_the_same(kind):
             GaussianMixture(1, covariance_type=kind, reg_covar=0.0).fit(rows)
     else:  # rounding may leave a variance of 1e-32, here as in scikit-learn
         with pytest.warns(ConvergenceWarning):
-            assert not GaussianMixture(1, covariance_type=kind, reg_covar=0.0).fit(rows).certificate_.ok
+            assert (
+                not GaussianMixture(1, covariance_type=kind, reg_covar=0.0)
+                .fit(rows)
+                .certificate_.ok
+            )
     with pytest.warns(surefit.CertificateWarning, match="variance floor"):
         model = GaussianMixture(1, covariance_type=kind).fit(rows)
     np.testing.assert_allclose(model.means_, 1.0)

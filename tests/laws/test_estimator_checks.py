@@ -162,8 +162,8 @@ EXPECTED = {
     for kind in (Perceptron, SGDClassifier, SGDRegressor)
 }
 NO_CLASSIFIER = (
-    "the check asks every model with predict_proba that takes sparse rows for its classifier tags, and a density "
-    "has none; tests/chapters/test_bernoulli_mixture.py compares sparse with dense"
+    "the check asks every model with predict_proba that takes sparse rows for its classifier tags, and a "
+    "density has none; tests/chapters/test_bernoulli_mixture.py compares sparse with dense"
 )
 EXPECTED[BernoulliMixture] = {
     "check_estimator_sparse_array": NO_CLASSIFIER,

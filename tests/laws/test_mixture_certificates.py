@@ -1,10 +1,9 @@
-"""The law of certificates for mixtures: they hold, notice a nudge of 1e-3 and other data, and survive a file."""
+"""The law of certificates for mixtures: they hold, notice a nudge and other data, and survive a file."""
 
 import copy
 
 import numpy as np
 import pytest
-
 from sklearn.base import clone
 
 import surefit
@@ -29,8 +28,8 @@ def binary(n=240):
 
 
 def the_law(estimator, X, attributes):
-    """As ``check_certificate``, without targets: holds at the solution; each attribute moved by 1e-3 along itself is
-    noticed, and so are a changed cell, another order and a missing row."""
+    """As ``check_certificate``, without targets: it holds at the solution; each attribute moved by 1e-3
+    along itself is noticed, and so are a changed cell, another order and a missing row."""
     model = clone(estimator).set_params(tol=1e-10, max_iter=100_000).fit(X)
     assert model.certificate_.ok
     report = surefit.verify(model, X)
@@ -38,7 +37,9 @@ def the_law(estimator, X, attributes):
     assert report["data"].status is Status.HOLDS
     assert all(np.isfinite(c.bound) for c in report.claims)
     for name in attributes:
-        report = surefit.verify(nudged(model, **{name: getattr(model, name) * np.float32(1.001)}), X)
+        report = surefit.verify(
+            nudged(model, **{name: getattr(model, name) * np.float32(1.001)}), X
+        )
         assert not report.ok, f"{name}: {report}"
     cell = X.copy()
     cell[0, 0] = 1.001 * cell[0, 0] + 1e-3
@@ -57,7 +58,9 @@ def test_the_law_for_gaussian_mixtures(kind, hard, dtype):
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_the_law_for_bernoulli_mixtures(alpha):
-    the_law(BernoulliMixture(3, alpha=alpha, random_state=0), binary(), ("probabilities_", "weights_"))
+    the_law(
+        BernoulliMixture(3, alpha=alpha, random_state=0), binary(), ("probabilities_", "weights_")
+    )
 
 
 def nudged(model, **changes):
@@ -135,8 +138,15 @@ def test_other_data_are_noticed(hard):
     assert not surefit.verify(model, other).ok
 
 
-@pytest.mark.parametrize("model", [GaussianMixture(3, random_state=0), GaussianMixture(2, covariance_type="tied", hard=True),
-                                   BernoulliMixture(3, random_state=0)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianMixture(3, random_state=0),
+        GaussianMixture(2, covariance_type="tied", hard=True),
+        BernoulliMixture(3, random_state=0),
+    ],
+    ids=str,
+)
 def test_a_file_keeps_the_certificate_and_a_forged_one_is_caught(model, tmp_path):
     X = binary() if isinstance(model, BernoulliMixture) else blobs()
     model.fit(X)

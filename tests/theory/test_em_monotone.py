@@ -1,4 +1,4 @@
-"""EM never lowers the likelihood: the identity behind it, and the chain, on models and random starts (EM-1)."""
+"""EM never lowers the likelihood: the identity behind it, and the chain, from random starts (EM-1)."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def random_theta(X, K, rng):
 @pytest.mark.spec("EM-1")
 @pytest.mark.parametrize("seed", range(5))
 def test_the_identity_holds_for_any_q(seed):
-    """log p(x|theta) = E_q log[p(x,z|theta)/q] + KL(q || p(z|x,theta)), to 1e-10 row by row (ERR-59: E_q is there)."""
+    """log p(x|theta) = E_q log[p(x,z|theta)/q] + KL(q || p(z|x,theta)), to 1e-10, with E_q (ERR-59)."""
     rng = np.random.default_rng(seed)
     X = blobs(seed=seed)
     e_step, _ = normal_mixture(X)
@@ -96,9 +96,15 @@ def test_the_likelihood_never_falls_without_a_ridge(kind, hard):
     for seed in range(6):
         X = blobs(seed=seed)
         model = GaussianMixture(
-            3, covariance_type=kind, init_params="k-means++" if hard else "random", random_state=seed, reg_covar=1e-12,
-            tol=1e-9, max_iter=2000, hard=hard,
-        ).fit(X)  # fmt: skip
+            3,
+            covariance_type=kind,
+            init_params="k-means++" if hard else "random",
+            random_state=seed,
+            reg_covar=1e-12,
+            tol=1e-9,
+            max_iter=2000,
+            hard=hard,
+        ).fit(X)
         trace = [*model.lower_bounds_, model.final_lower_bound_]
         assert (np.diff(trace) >= -1e-11).all()
         assert model.certificate_["monotone likelihood"].status is surefit.Status.HOLDS
@@ -143,8 +149,11 @@ def test_with_a_ridge_it_falls_by_no_more_than_the_slack(kind, reg):
         gain = model.final_lower_bound_ - model.lower_bound_
         assert gain >= -slack - 1e-12
         fell = min(fell, gain)
-        kept = {"weights_init": model.weights_ / model.weights_.sum(), "means_init": model.means_,
-                "precisions_init": model.precisions_}  # fmt: skip
+        kept = {
+            "weights_init": model.weights_ / model.weights_.sum(),
+            "means_init": model.means_,
+            "precisions_init": model.precisions_,
+        }
     if reg == 1.0 and kind == "full":
         assert fell < -1e-6  # the plain likelihood does fall here: the slack is no formality
 

@@ -28,7 +28,7 @@ def test_a_component_on_one_row_drives_the_likelihood_up_for_ever():
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
 @pytest.mark.parametrize("floor", [1e-4, 1e-8])
 def test_the_floor_guards_it_and_is_reported(kind, floor):
-    """Started on one far row, a component collapses onto it; it stays at the floor, and the certificate names it."""
+    """Started on one far row, a component collapses onto it and stays at the floor; the claim names it."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(60, 2)), [[50.0, 50.0]]])
     start = initial_parameters(X, 2, covariance_type=kind, random_state=0)
@@ -78,9 +78,13 @@ def test_all_renamings_are_equal(kind):
     reference = model.score(X)
     for order in itertools.permutations(range(3)):
         renamed = GaussianMixture(
-            3, covariance_type=kind, weights_init=model.weights_[list(order)], means_init=model.means_[list(order)],
-            precisions_init=model.precisions_ if kind == "tied" else model.precisions_[list(order)], tol=1e-8,
-        ).fit(X)  # fmt: skip
+            3,
+            covariance_type=kind,
+            weights_init=model.weights_[list(order)],
+            means_init=model.means_[list(order)],
+            precisions_init=model.precisions_ if kind == "tied" else model.precisions_[list(order)],
+            tol=1e-8,
+        ).fit(X)
         assert renamed.lower_bounds_[0] == pytest.approx(reference, abs=1e-12)
         np.testing.assert_allclose(renamed.means_, model.means_[list(order)], atol=1e-3)
         assert renamed.certificate_.ok
@@ -92,9 +96,14 @@ def test_not_convex_two_starts_two_ends():
     ends = []
     for means in ([[-8.0], [0.0], [8.0]], [[-8.5], [-7.5], [4.0]]):
         model = GaussianMixture(
-            3, covariance_type="tied", means_init=means, weights_init=np.ones(3) / 3, precisions_init=[[1.0]],
-            tol=1e-8, max_iter=5000,
-        ).fit(X)  # fmt: skip
+            3,
+            covariance_type="tied",
+            means_init=means,
+            weights_init=np.ones(3) / 3,
+            precisions_init=[[1.0]],
+            tol=1e-8,
+            max_iter=5000,
+        ).fit(X)
         assert model.certificate_["stationarity"].status is surefit.Status.HOLDS
         assert "no optimality claim" in model.certificate_["stationarity"].statement
         ends.append(model.final_lower_bound_)

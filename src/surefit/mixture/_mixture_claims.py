@@ -173,7 +173,8 @@ def _monotone(model: Any, found: Pass, rounding: float) -> Claim:
     statement = (
         f"in {len(slacks)} steps the mean {what} went from {trace[0]:.6g} to {trace[-1]:.6g} (the last "
         f"computed here); its largest fall was {max(0.0, falls.max()):.1e}, of which the ridge reg_covar "
-        f"explains all but {max(0.0, beyond):.1e} (by the theorem it may cost up to {slacks.max():.1e} in a step)"
+        f"explains all but {max(0.0, beyond):.1e} (by the theorem it may cost up to "
+        f"{slacks.max():.1e} in a step)"
     )
     return Claim.check("monotone likelihood", statement, Kind.BOUND, beyond, rounding, "EM-1")
 

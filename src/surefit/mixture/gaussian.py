@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._namespace import is_torch, like, to_numpy
+from .._threads import one_thread
 from ..base import Certified
 from ..certificate import Claim
 from ..design import Design, as_design
@@ -181,16 +182,17 @@ class GaussianMixture(Mixture):
             Row blocks are read once for each iteration.
         y : ignored
         """
-        X = self._fitted_on(X)
-        return self._seal(X, None, None, self._stopped)
+        with one_thread:  # rows are split instead; see _threads.py
+            X = self._fitted_on(X)
+            return self._seal(X, None, None, self._stopped)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_predict(self, X: Any, y: Any = None) -> Any:
         """:meth:`fit`, then the most probable component of each row."""
-        X = self._fitted_on(X)
-        self._seal(X, None, None, self._stopped)
-        e = self._log_joint(X)
-        return e.argmax(axis=1)
+        with one_thread:
+            X = self._fitted_on(X)
+            self._seal(X, None, None, self._stopped)
+            return self._log_joint(X).argmax(axis=1)
 
     def _fitted_on(self, X: Any) -> Any:
         X, _, _ = self._validate_training_data(X, None, None, reset=True)
