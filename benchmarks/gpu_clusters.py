@@ -33,13 +33,14 @@ TEXT = """
 Tensors on the device; seconds of one iteration, from the difference of two fits of different length, and of
 whole fits. *k-means*: float32 rows, 1 000 centres, the same first centres for all. *Plain torch* is
 `(|c|²/2 − x·c).argmin(1)` and `index_add_` in blocks of rows, with torch's default precision, and with
-tf32 allowed, in which some percent of the labels are wrong; ours gives exact labels. The *floor* is the larger
-of two times: one product of all rows with all centres at the rate of tf32 matrix products, and one reading of
-the rows at the rate of copying, both measured here. *Noise* has no clusters, so bounds save little; *blobs*
-are 2 000 overlapping ones. *Mixtures*: full covariances, `scikit-learn` is its `GaussianMixture` with
-`array_api_dispatch` on the same tensors and the same initial parameters. *near* and *far* components differ in
-how many of them count for a row; near ones overlap so much that nothing can be left out. *Factors*: implicit
-feedback, 64 components, against our own kernels on the cores of the same machine.
+tf32 allowed, in which some percent of the labels are wrong; ours gives exact labels. The *floor* is the
+larger of two times: one product of all rows with all centres at the rate of tf32 matrix products, and one
+reading of the rows at the rate of copying, both measured here. *Noise* has no clusters, so bounds save
+little; *blobs* are 2 000 overlapping ones. *Mixtures*: full covariances, `scikit-learn` is its
+`GaussianMixture` with `array_api_dispatch` on the same tensors and the same initial parameters. *near* and
+*far* components differ in how many of them count for a row; near ones overlap so much that nothing can be
+left out. *Factors*: implicit feedback, 64 components, against our own kernels on the cores of the same
+machine.
 """
 GOALS = {"k-means": 10.0, "mixture": 15.0}
 
@@ -180,10 +181,9 @@ def _kmeans(device: str, quick: bool, ceilings: dict[str, float]) -> list[dict[s
 
         iteration, whole = _iteration(device, fit, 1, 31)
         early, _ = _iteration(device, fit, 1, 4)
-        certified, model = _clock(device, lambda: fit(31, True))
-        seeded = _clock(
-            device, lambda: KMeans(k, n_init=1, max_iter=1, certify=False, random_state=0).fit(X)
-        )
+        certified, model = _clock(device, partial(fit, 31, True))
+        single = KMeans(k, n_init=1, max_iter=1, certify=False, random_state=0)
+        seeded = _clock(device, partial(single.fit, X))
         floor = max(
             2.0 * n * p * k / (1e12 * ceilings["tf32 products, TFLOP/s"]),
             4.0 * n * p / (0.5e12 * ceilings["copying, TB/s"]),
@@ -200,7 +200,7 @@ def _kmeans(device: str, quick: bool, ceilings: dict[str, float]) -> list[dict[s
             rows.append(row | {"work": f"{work}, iterations 2-4", "ours": early, "goal": None})
         rows[-1]["seeding"] = seeded[0]
         print(f"    k-means++ and one iteration on {name}: {seeded[0]:.2f} s", flush=True)
-        del X, first, model, fit
+        del X, first, model, fit, single
         _free()
     return rows
 
@@ -257,7 +257,7 @@ def _mixture(device: str, quick: bool, ceilings: dict[str, float]) -> list[dict[
                 return model.fit(X)
 
         mine, whole = _iteration(device, ours, 2, 12)
-        certified, model = _clock(device, lambda: ours(12, True))
+        certified, model = _clock(device, partial(ours, 12, True))
         theirs, _ = _iteration(device, peer, 2, 6)
         same = peer(12)
         words = f"{str(kind).removeprefix('torch.')}, {'far' if spread > 1 else 'near'} components"
