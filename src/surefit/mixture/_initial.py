@@ -10,7 +10,6 @@ depend on how they are stored or spread.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
-from .._namespace import array_namespace, is_torch, like, to_numpy
-from ..design import Dense, Design, RowBlocks, as_design
+from .._namespace import is_torch, like, to_numpy
+from ..design import Design, RowBlocks, as_design
 from ..inputs import checked_tensor
 from ..solvers.gaussian_mixture import Start
+from ..solvers.seeding import plus_plus, rows_at
 
 __all__ = ["data_moments", "initial_parameters", "start_from"]
 
@@ -47,7 +47,7 @@ def initial_parameters(
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
     means : {"k-means++", "random"}, default="k-means++"
         Rows drawn one after the other with probability proportional to the squared distance from those
-        drawn before, or evenly without replacement.
+        drawn before (of a few draws the best one), or evenly without replacement.
     reg_covar : float, default=1e-6
         Added to the variances.
     random_state : int, RandomState or None
@@ -88,7 +88,7 @@ def initial_parameters(
         )
     rng = shared_generator(design, random_state)
     how = "k-means++" if means == "k-means++" else "random_from_data"
-    chosen = _chosen_rows(X, design, how, n_components, rng)
+    chosen = _chosen_rows(design, how, n_components, rng)
     _, covariance = data_moments(design)
     covariance += reg_covar * np.eye(design.shape[1])
     variances = np.diag(covariance)
@@ -105,7 +105,7 @@ def initial_parameters(
     )
     return {
         "weights_init": np.full(n_components, 1.0 / n_components),
-        "means_init": rows_of(design, chosen),
+        "means_init": rows_at(design, chosen),
         "precisions_init": each,
     }
 
@@ -118,7 +118,7 @@ def start_from(X: Any, design: Design, how: str, n_components: int, rng: Any) ->
         labels = _labels_of_kmeans(X, n_components, rng)
     else:
         labels = np.full(design.rows_here, -1)
-        for component, row in enumerate(_chosen_rows(X, design, how, n_components, rng)):
+        for component, row in enumerate(_chosen_rows(design, how, n_components, rng)):
             if 0 <= row - design.first_row < design.rows_here:
                 labels[row - design.first_row] = component
     components = np.arange(n_components)
@@ -162,65 +162,18 @@ def _random_source(design: Design, K: int, rng: Any) -> Source:
 
 
 def _labels_of_kmeans(X: Any, K: int, rng: Any) -> Any:
-    """The cells of k-means: surefit's where it is there, else scikit-learn's."""
-    try:
-        kmeans = importlib.import_module("surefit.cluster").KMeans
-        model = kmeans(n_clusters=K, n_init=1, random_state=rng, certify=False)
-    except (ModuleNotFoundError, AttributeError):
-        from sklearn.cluster import KMeans
+    """The cells of k-means."""
+    from ..cluster import KMeans
 
-        if isinstance(X, Design):
-            raise ValueError(
-                "init_params='kmeans' needs rows in memory; use 'k-means++', 'random' or "
-                "'random_from_data', or pass weights_init, means_init and precisions_init."
-            ) from None
-        X = to_numpy(X)
-        model = KMeans(n_clusters=K, n_init=1, random_state=rng)
+    model = KMeans(n_clusters=K, n_init=1, random_state=rng, certify=False)
     return to_numpy(model.fit(X).labels_)
 
 
-def _chosen_rows(X: Any, design: Design, how: str, K: int, rng: Any) -> Any:
+def _chosen_rows(design: Design, how: str, K: int, rng: Any) -> Any:
     """The numbers, among all rows, of one row for each component."""
     if how == "random_from_data":
         return rng.choice(design.shape[0], size=K, replace=False)
-    if isinstance(design, Dense):
-        from sklearn.cluster import kmeans_plusplus
-
-        return kmeans_plusplus(design.X, K, random_state=rng)[1]
-    return _plus_plus(design, K, rng)
-
-
-def _plus_plus(design: Design, K: int, rng: Any) -> Any:
-    """k-means++, one pass a centre: rows in proportion to their squared distance from those so far."""
-    chosen = [int(rng.randint(design.shape[0]))]
-    nearest: Any = None
-    for _ in range(K - 1):
-        centre = rows_of(design, chosen[-1:])[0]
-        parts = [
-            array_namespace(block).sum((block - like(centre, block)) ** 2, axis=1)
-            for _, block in design.blocks()
-        ]
-        squares = to_numpy(array_namespace(parts[0]).concat(parts))
-        nearest = squares if nearest is None else np.minimum(nearest, squares)
-        totals = design.group.gather(float(nearest.sum()))
-        before = sum(totals[: design.group.rank])
-        spot = rng.uniform() * sum(totals)
-        inside = int(np.searchsorted(np.cumsum(nearest), spot - before, side="right"))
-        mine = before <= spot < before + totals[design.group.rank]
-        row = min(inside, design.rows_here - 1) + design.first_row if mine else -1
-        found = max(design.group.gather(row))
-        chosen.append(found if found >= 0 else int(rng.randint(design.shape[0])))
-    return np.array(chosen)
-
-
-def rows_of(design: Design, numbers: Any) -> Array:
-    """These rows, by their number among all, on every rank."""
-    numbers = np.asarray(numbers) - design.first_row
-    found = np.zeros((len(numbers), design.shape[1]))
-    for rows, block in design.blocks():
-        for k in np.flatnonzero((numbers >= rows.start) & (numbers < rows.stop)):
-            found[k] = to_numpy(block[int(numbers[k]) - rows.start])
-    return design.group.sum(found)
+    return plus_plus(design, K, None, rng)[1]
 
 
 def data_moments(design: Design) -> tuple[Array, Array]:
