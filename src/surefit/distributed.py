@@ -55,9 +55,12 @@ __all__ = [
     "Ranks",
     "Traffic",
     "connect",
+    "key_of",
+    "shared_random_state",
 ]
 
 T = TypeVar("T")
+_ASIDE = {"algorithm", "certify", "copy_x", "verbose", "verbose_interval"}  # change no bit of a fit
 
 
 class RankError(ValueError):
@@ -333,3 +336,36 @@ class Checkpoint:
             raise CheckpointError(
                 f"the checkpoint {path} cannot be read: {error}. Delete it to start the fit afresh."
             ) from error
+
+
+def key_of(model: Any, data_id: str) -> str:
+    """The key of a fit's state in a :class:`Checkpoint`: its class, its parameters and its data.
+
+    Parameters are told apart by all their numbers, so that of two arrays of first centres each has its own
+    state. A generator counts by its state, which a program that is started again makes anew.
+    """
+    import joblib
+
+    chosen = {
+        name: value.detach().cpu().numpy() if hasattr(value, "detach") else value
+        for name, value in sorted(model.get_params(deep=False).items())
+        if name not in _ASIDE
+    }
+    return f"{type(model).__name__}-{joblib.hash(chosen)}-{data_id}"
+
+
+def shared_random_state(group: Alone, random_state: Any) -> Any:
+    """scikit-learn's generator for ``random_state``, in the same state on every rank.
+
+    A seed gives the numbers that it gives to one process.
+    """
+    from sklearn.utils import check_random_state
+
+    rng = check_random_state(random_state)
+    if group.size > 1 and not isinstance(random_state, (int, np.integer)):
+        if (
+            random_state is None or random_state is np.random
+        ):  # the numbers of other work stay its own
+            rng = np.random.RandomState(rng.randint(2**31 - 1))
+        rng.set_state(group.share(rng.get_state()))
+    return rng
