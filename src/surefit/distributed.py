@@ -228,12 +228,27 @@ def connect(*, timeout: float = 300.0) -> Iterator[Alone | Ranks]:
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
-        dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
+        limit = datetime.timedelta(seconds=timeout)
+        store, rank, size = next(iter(dist.rendezvous("env://", timeout=limit)))
+        store.set_timeout(limit)
+        store = dist.PrefixStore(_attempt(), store)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=limit)
     try:
         yield Ranks(timeout)
     finally:
         if mine:
             dist.destroy_process_group()
+
+
+def _attempt() -> str:
+    """A name for this attempt of a job on one machine.
+
+    torchrun starts the processes again beside the same store, which still holds the addresses of those that
+    died. On several machines the number of restarts is each one's own, and no common name; there
+    TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 gives each attempt a store of its own (docs/scaling.md).
+    """
+    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    return f"surefit-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') if alone else 'all'}"
 
 
 def is_torch(x: Any) -> bool:

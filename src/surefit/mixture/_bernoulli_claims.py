@@ -91,7 +91,7 @@ def _pass(model: Any, design: Design, weights: Array, p: Array, full: bool) -> t
     value, mass, ones = 0.0, np.zeros(len(weights)), np.zeros_like(p)
     rows: list[Any] = []
     exponents: list[Array] = []
-    for where, block in design.blocks():
+    for where, block in design.held.blocks():
         for start in range(0, block.shape[0], size):
             part = block[start : start + size]
             dense = np.asarray(part.toarray()) if sp.issparse(part) else to_numpy(part)

@@ -10,7 +10,6 @@ depend on how they are stored or spread.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
-from .._namespace import array_namespace, is_torch, like, to_numpy
-from ..design import Dense, Design, RowBlocks, as_design
+from .._namespace import is_torch, like, to_numpy
+from ..cluster import KMeans
+from ..design import Design, RowBlocks, as_design
 from ..inputs import checked_tensor
 from ..solvers.gaussian_mixture import Start
+from ..solvers.seeding import plus_plus
 
 __all__ = ["data_moments", "initial_parameters", "start_from"]
 
@@ -88,7 +89,7 @@ def initial_parameters(
         )
     rng = shared_generator(design, random_state)
     how = "k-means++" if means == "k-means++" else "random_from_data"
-    chosen = _chosen_rows(X, design, how, n_components, rng)
+    chosen = _chosen_rows(design, how, n_components, rng)
     _, covariance = data_moments(design)
     covariance += reg_covar * np.eye(design.shape[1])
     variances = np.diag(covariance)
@@ -118,14 +119,15 @@ def start_from(X: Any, design: Design, how: str, n_components: int, rng: Any) ->
         labels = _labels_of_kmeans(X, n_components, rng)
     else:
         labels = np.full(design.rows_here, -1)
-        for component, row in enumerate(_chosen_rows(X, design, how, n_components, rng)):
+        for component, row in enumerate(_chosen_rows(design, how, n_components, rng)):
             if 0 <= row - design.first_row < design.rows_here:
                 labels[row - design.first_row] = component
     components = np.arange(n_components)
 
     def given(rows: slice) -> Any:
         q = (labels[rows, None] == components).astype(np.float64)
-        return like(q, X) if is_torch(X) else q
+        near = getattr(design.held, "X", None)
+        return like(q, near) if is_torch(near) else q
 
     return Start(lambda: given, how == "kmeans")
 
@@ -142,7 +144,7 @@ def _random_source(design: Design, K: int, rng: Any) -> Source:
         q = generator.uniform(size=(rows, K))
         return q / q.sum(axis=1)[:, None]
 
-    if isinstance(design, RowBlocks):  # read in order, again at each pass: never all at once
+    if isinstance(design.held, RowBlocks):  # read in order, again at each pass: never all at once
         state = rng.get_state()
         skip(rng, n)
 
@@ -156,68 +158,29 @@ def _random_source(design: Design, K: int, rng: Any) -> Source:
     skip(rng, first)
     q = draw(rng, here)
     skip(rng, n - first - here)
-    rows_in = getattr(design, "X", None)
+    rows_in = getattr(design.held, "X", None)
     q = like(q, rows_in) if is_torch(rows_in) else q
     return lambda: lambda rows: q[rows]
 
 
 def _labels_of_kmeans(X: Any, K: int, rng: Any) -> Any:
-    """The cells of k-means: surefit's where it is there, else scikit-learn's."""
-    try:
-        kmeans = importlib.import_module("surefit.cluster").KMeans
-        model = kmeans(n_clusters=K, n_init=1, random_state=rng, certify=False)
-    except (ModuleNotFoundError, AttributeError):
-        from sklearn.cluster import KMeans
-
-        if isinstance(X, Design):
-            raise ValueError(
-                "init_params='kmeans' needs rows in memory; use 'k-means++', 'random' or "
-                "'random_from_data', or pass weights_init, means_init and precisions_init."
-            ) from None
-        X = to_numpy(X)
-        model = KMeans(n_clusters=K, n_init=1, random_state=rng)
+    """The cells of k-means."""
+    model = KMeans(n_clusters=K, n_init=1, random_state=rng, certify=False)
     return to_numpy(model.fit(X).labels_)
 
 
-def _chosen_rows(X: Any, design: Design, how: str, K: int, rng: Any) -> Any:
+def _chosen_rows(design: Design, how: str, K: int, rng: Any) -> Any:
     """The numbers, among all rows, of one row for each component."""
     if how == "random_from_data":
         return rng.choice(design.shape[0], size=K, replace=False)
-    if isinstance(design, Dense):
-        from sklearn.cluster import kmeans_plusplus
-
-        return kmeans_plusplus(design.X, K, random_state=rng)[1]
-    return _plus_plus(design, K, rng)
-
-
-def _plus_plus(design: Design, K: int, rng: Any) -> Any:
-    """k-means++, one pass a centre: rows in proportion to their squared distance from those so far."""
-    chosen = [int(rng.randint(design.shape[0]))]
-    nearest: Any = None
-    for _ in range(K - 1):
-        centre = rows_of(design, chosen[-1:])[0]
-        parts = [
-            array_namespace(block).sum((block - like(centre, block)) ** 2, axis=1)
-            for _, block in design.blocks()
-        ]
-        squares = to_numpy(array_namespace(parts[0]).concat(parts))
-        nearest = squares if nearest is None else np.minimum(nearest, squares)
-        totals = design.group.gather(float(nearest.sum()))
-        before = sum(totals[: design.group.rank])
-        spot = rng.uniform() * sum(totals)
-        inside = int(np.searchsorted(np.cumsum(nearest), spot - before, side="right"))
-        mine = before <= spot < before + totals[design.group.rank]
-        row = min(inside, design.rows_here - 1) + design.first_row if mine else -1
-        found = max(design.group.gather(row))
-        chosen.append(found if found >= 0 else int(rng.randint(design.shape[0])))
-    return np.array(chosen)
+    return plus_plus(design, K, None, rng)[1]
 
 
 def rows_of(design: Design, numbers: Any) -> Array:
     """These rows, by their number among all, on every rank."""
     numbers = np.asarray(numbers) - design.first_row
     found = np.zeros((len(numbers), design.shape[1]))
-    for rows, block in design.blocks():
+    for rows, block in design.held.blocks():
         for k in np.flatnonzero((numbers >= rows.start) & (numbers < rows.stop)):
             found[k] = to_numpy(block[int(numbers[k]) - rows.start])
     return design.group.sum(found)
@@ -227,15 +190,17 @@ def data_moments(design: Design) -> tuple[Array, Array]:
     """The mean and the covariance (over n) of all rows, in two passes."""
     n, p = design.shape
     total = np.zeros(p)
-    for _, block in design.blocks():
+    for _, block in design.held.blocks():
         total = total + to_numpy(block.sum(axis=0))
     mean = design.group.sum(total) / n
-    return mean, design.group.sum(design.gram(center=mean)) / n
+    return mean, design.gram(center=mean) / n
 
 
 def shared_generator(design: Design, random_state: Any) -> Any:
-    """scikit-learn's generator; on several ranks one seeded by the first."""
+    """scikit-learn's generator, in the state that it has on the first rank."""
     rng = check_random_state(random_state)
     if design.group.size > 1:
-        rng = np.random.RandomState(design.group.share(int(rng.randint(2**31 - 1))))
+        state = design.group.share(rng.get_state())
+        rng = np.random.RandomState()
+        rng.set_state(state)
     return rng

@@ -139,7 +139,7 @@ def over_rows_of(design: Design, model: Model, kind: str, hard: bool, full: bool
                     sample.append((xp.asarray(some, copy=True), to_numpy(e[first::step])))
         return [total, sample]
 
-    parts = design.fold(part)
+    parts = design.held.fold(part)
     totals = [sum(columns[1:], columns[0]) for columns in zip(*(total for total, _ in parts))]
     value, mass, square, first, second = (to_numpy(v) for v in design.group.sum(*totals))
     rows, exponents = zip(*(entry for _, some in parts for entry in some))

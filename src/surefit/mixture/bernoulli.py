@@ -131,7 +131,7 @@ class BernoulliMixture(Mixture):
         self.certify = certify
 
     def _accepts(self) -> frozenset[str]:
-        return frozenset({"dense", "sparse", "torch", "blocks"})
+        return frozenset({"dense", "sparse", "torch", "blocks", "ranks"})
 
     # ------------------------------------------------------------------ fitting
 
@@ -162,7 +162,9 @@ class BernoulliMixture(Mixture):
         theta = best.theta
         kind = np.float32 if design.dtype == np.float32 else np.float64
         for name, values in theta._asdict().items():
-            stored = values.to(X.dtype) if is_torch(values) else values.astype(kind)
+            stored = (
+                values.to(getattr(X, "rows", X).dtype) if is_torch(values) else values.astype(kind)
+            )
             setattr(self, f"{name}_", stored)
         self.converged_, self.n_iter_ = best.converged, len(best.bounds)
         self.lower_bound_, self.lower_bounds_ = best.lower_bound, best.bounds
@@ -174,17 +176,22 @@ class BernoulliMixture(Mixture):
         """The M-step of random responsibilities."""
         K = self.n_components
         skipped, rest = design.first_row, design.shape[0] - design.first_row - design.rows_here
+
+        def sums() -> tuple[Any, Any]:
+            mass, ones = np.zeros(K), np.zeros((K, design.shape[1]))
+            for _, block in design.held.blocks():
+                q = rng.uniform(size=(block.shape[0], K))
+                q /= q.sum(axis=1)[:, None]
+                mass = mass + q.sum(axis=0)
+                near = like(q, block) if is_torch(block) else q
+                ones = ones + to_numpy(self._ones(near, self._binary(block)))
+            return mass, ones
+
         rng.uniform(size=(skipped, K))
-        mass, ones = np.zeros(K), np.zeros((K, design.shape[1]))
-        for _, block in design.blocks():
-            q = rng.uniform(size=(block.shape[0], K))
-            q /= q.sum(axis=1)[:, None]
-            mass = mass + q.sum(axis=0)
-            ones = ones + to_numpy(
-                self._ones(like(q, block) if is_torch(block) else q, self._binary(block))
-            )
+        mass, ones = design.group.sum(
+            *design.group.agree(sums)
+        )  # a row that is not binary ends all
         rng.uniform(size=(rest, K))
-        mass, ones = design.group.sum(mass, ones)
         return self._maximise(self._bring(mass, X), self._bring(ones, X))
 
     def _expect(self, design: Design, theta: _Bernoullis) -> tuple[Any, float]:
@@ -204,7 +211,7 @@ class BernoulliMixture(Mixture):
                 total = [a + b for a, b in zip(total, sums)] if total else sums
             return total
 
-        totals = [sum(columns[1:], columns[0]) for columns in zip(*design.fold(part))]
+        totals = [sum(columns[1:], columns[0]) for columns in zip(*design.held.fold(part))]
         value, mass, ones = design.group.sum(*totals)
         return (mass, ones), (float(value) + self._log_prior(theta.probabilities)) / design.shape[0]
 
@@ -262,7 +269,9 @@ class BernoulliMixture(Mixture):
 
     def _log_joint(self, X: Any) -> Any:
         theta = _Bernoullis(self._bring(self.weights_, X), self._bring(self.probabilities_, X))
-        found = [self._joint_of(self._binary(block), theta) for _, block in as_design(X).blocks()]
+        found = [
+            self._joint_of(self._binary(block), theta) for _, block in as_design(X).held.blocks()
+        ]
         return array_namespace(found[0]).concat(found)
 
     def _n_parameters(self) -> int:
