@@ -70,12 +70,17 @@ def labels_claim(found: Findings) -> Claim:
 def wcss_claim(model: Any, found: Findings) -> Claim:
     gap = abs(float(model.inertia_) - found.wcss)
     p = model.cluster_centers_.shape[1]
-    bound = 2.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * found.wcss
+    bound = 2.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * found.wcss + _lost(found)
     statement = (
         f"inertia_ = {float(model.inertia_):.12g} differs by {gap:.1e} from the sum of squares within "
         "clusters, recomputed"
     )
     return Claim.check("WCSS", statement, Kind.EXACT, gap, bound, "CLU-1")
+
+
+def _lost(found: Findings) -> float:
+    """What squares below the range of float64 may have lost."""
+    return 8.0 * found.moves.shape[1] * (found.rows + float(found.masses.sum())) * 2.0**-1074
 
 
 def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings) -> Claim:
@@ -84,7 +89,7 @@ def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings) -> C
     moved = float(each.sum())
     centres = to_numpy(model.cluster_centers_)
     unit = float(np.finfo(centres.dtype).eps)
-    rms = math.sqrt(found.spread / max(float(found.masses.sum()), 1e-300))
+    rms = math.sqrt(found.size / max(float(found.masses.sum()), 1e-300))
     size = np.sqrt(np.einsum("ij,ij->i", centres, centres, dtype=np.float64)) * unit
     size += 4.0 * UNIT * math.sqrt(found.rows) * rms
     held = found.masses > 0.0  # a centre without rows may lie anywhere, and excuses no other
@@ -120,6 +125,7 @@ def _trace_claim(model: Any, found: Findings) -> Claim:
     centres = to_numpy(model.cluster_centers_)
     p = centres.shape[1]
     bound = 4.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * max(found.size, found.wcss)
+    bound += _lost(found)
     if centres.dtype == np.float32:  # the last centres were rounded
         lengths = np.sqrt(np.einsum("ij,ij->i", centres, centres, dtype=np.float64))
         pulls = found.masses * np.sqrt(np.einsum("ij,ij->i", found.moves, found.moves))
