@@ -165,6 +165,10 @@ class BernoulliMixture(Mixture):
             stored = (
                 values.to(getattr(X, "rows", X).dtype) if is_torch(values) else values.astype(kind)
             )
+            if kind == np.float32:  # only what is 0 or 1 says never or always
+                inside = (values > 0.0) & (values < 1.0)
+                held = array_namespace(stored).clip(stored, 2.0**-126, 1.0 - 2.0**-24)
+                stored = array_namespace(stored).where(inside, held, stored)
             setattr(self, f"{name}_", stored)
         self.converged_, self.n_iter_ = best.converged, len(best.bounds)
         self.lower_bound_, self.lower_bounds_ = best.lower_bound, best.bounds
@@ -261,11 +265,19 @@ class BernoulliMixture(Mixture):
         xp = array_namespace(theta.weights)
         p = theta.probabilities
         low = -1e300 / max(1, p.shape[1])  # stands for log 0, and can be added up
+        never, always = p <= 0.0, p >= 1.0
         with np.errstate(divide="ignore"):
-            yes, no = (xp.clip(v, low, None) for v in (xp.log(p), xp.log1p(-p)))
+            yes = xp.where(never, p * 0.0, xp.log(p))
+            no = xp.where(always, p * 0.0, xp.log1p(-p))
             weights = xp.clip(xp.log(theta.weights), low, None)
         e = binary @ (yes - no).T
-        return (np.asarray(e) if sp.issparse(binary) else e) + (weights + xp.sum(no, axis=1))
+        e = (np.asarray(e) if sp.issparse(binary) else e) + (weights + xp.sum(no, axis=1))
+        if not bool((never | always).any()):
+            return e
+        # counted apart: what stands for log 0 has no digits left for the rest
+        ones = xp.astype(always, p.dtype)
+        broken = binary @ (xp.astype(never, p.dtype) - ones).T
+        return e + low * ((np.asarray(broken) if sp.issparse(binary) else broken) + xp.sum(ones, axis=1))
 
     def _log_joint(self, X: Any) -> Any:
         theta = _Bernoullis(self._bring(self.weights_, X), self._bring(self.probabilities_, X))
