@@ -7,9 +7,10 @@ over, which is not trusted. D(theta) is a lower bound only where theta meets the
   (rounding) is removed inside the domain of l* by :meth:`Loss.balance`;
 * no penalty, X'(s theta) = 0: one Newton correction in the span of the columns, feasible once no
   prediction moves beyond the domain of l*;
-* a pinball loss has no curvature: there the coordinates strictly inside the box of l* take up what is missing
-  in these equations, since moving the rows on the fit costs nothing; where they are too few, all move, and
-  scaling towards 0 brings the point back into the box.
+* a pinball loss or a hinge has no curvature: there the coordinates strictly inside the box of l* take up what
+  is missing in these equations, since moving the rows on the fit, or on the margin, costs nothing to first
+  order, while a row at a bound costs its slack; where they are too few, all move, and (pinball) scaling
+  towards 0 brings the point back into the box.
 
 A bad candidate can only weaken the bound. No solver is imported (an import contract keeps it so).
 """
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from ._namespace import clip, samples_like, scale_rows, to_numpy, where
 from ._threads import by_rows, sum_rows
 from .design import Design, RankRows, RowBlocks
-from .losses import Absolute, Loss, Quantile, Softmax
+from .losses import Absolute, Hinge, Loss, Quantile, Softmax
 from .offsets import best_offset
 
 __all__ = ["adjoint", "candidates", "is_balanced", "is_rounding", "repair", "within_l1"]
@@ -63,7 +64,10 @@ def repair(
     """A dual point near ``theta`` that meets the equality constraints."""
     if isinstance(loss, (Absolute, Quantile)):
         theta = clip(theta, -loss.up, loss.down)
-        theta = _balanced_inside(theta, s, loss) if free else theta
+        theta = _balanced_inside(theta, s, _room(theta, loss)) if free else theta
+    if free and isinstance(loss, Hinge):
+        alpha = clip(-y * theta, 0.0, 1.0)
+        theta = _balanced_inside(-y * alpha, s, where(alpha > 0.5, 1.0 - alpha, alpha))
     if free:
         theta = loss.balance(theta, y, s)
     if unpenalised and isinstance(loss, (Absolute, Quantile)):
@@ -82,9 +86,8 @@ def _room(theta: Array, loss: Absolute | Quantile) -> Array:
     )
 
 
-def _balanced_inside(theta: Array, s: Array, loss: Absolute | Quantile) -> Array:
+def _balanced_inside(theta: Array, s: Array, room: Array) -> Array:
     """sum_i s_i theta_i = 0 by moving the coordinates inside the box, if their room is enough for it."""
-    room = _room(theta, loss)
     total, most = float(s @ theta), float(s @ room)
     return theta - total / most * room if abs(total) < most else theta
 

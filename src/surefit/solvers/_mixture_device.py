@@ -40,7 +40,8 @@ def add_counting_pairs(rows: Any, ready: Any, hard: bool) -> tuple[Any, list[Any
     free = torch.cuda.mem_get_info(rows.device)[0] if rows.device.type == "cuda" else 1 << 30
     most = max(_TILE, int(free / 8 / (_DENSE * 24 * K * p)))  # three copies of the differences
     pieces = -(-len(rows) // most)
-    left, totals = [], []
+    left: list[Any] = []
+    totals: list[Any] = []
     for part in torch.tensor_split(rows, pieces):
         sums = _sums(part, ready, hard)
         if sums is None:

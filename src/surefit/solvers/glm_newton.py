@@ -33,6 +33,7 @@ __all__ = ["DIRECT", "equilibrate", "glm_newton", "kronecker_system", "newton_sy
 
 Array = NDArray[np.float64]
 DIRECT = 1000  # largest Hessian that is formed
+_UNSEEN = 1e-14  # of the objective: a fall that the rounding of its sum may hide
 
 
 def glm_newton(
@@ -64,6 +65,7 @@ def glm_newton(
     z = X.dot(w) + shift(X, b)
     value = objective(loss, z, y, s, w, 0.0, l2)
     mean = X.mean(s) if fit_intercept else np.zeros(X.shape[1])
+    before = math.inf
     while True:
         theta = scale_rows(s, loss.grad(z, y))
         slope_b = to_numpy(theta.sum(axis=0))
@@ -76,6 +78,9 @@ def glm_newton(
         decrement = -float(np.vdot(slope, step) + np.vdot(slope_b, step_b))
         move = X.dot(step) + shift(X, step_b - mean @ step)
         t = step_length(loss, y, s, z, move, w, step, 0.0, l2, value, decrement)
+        if t < 1.0 and decrement <= min(0.25 * before, _UNSEEN * abs(value)):
+            t = 1.0  # the gain is lost in the rounding of the objective, not in that of the gradient
+        before = decrement
         if t == 0.0:  # no step lowers the objective: rounding is reached
             yield Iterate((w, b), value, min(max(0.5 * decrement, 0.0), value), 0.0)
             return

@@ -26,7 +26,8 @@ from ._kernel_algebra import cholesky, solve_lower
 __all__ = ["pivoted_cholesky"]
 
 _BLOCK = 128
-_JITTER = 1e-6  # of the mean pivot of a block, in float32; what is drawn twice must not divide by 0
+# of the mean pivot of a block, in float32: rows much alike must not divide by 0. The least that rounding allows
+_JITTERS = (1e-6, 1e-5, 1e-4)
 
 
 def pivoted_cholesky(
@@ -69,8 +70,12 @@ def pivoted_cholesky(
         count = len(chosen)
         pivot = float(square.diagonal().sum()) / count
         square = 0.5 * (square + square.T)
-        square[range(count), range(count)] += _JITTER * abs(pivot)
-        lower = cholesky(square)
+        lower, before = None, 0.0
+        for jitter in _JITTERS:
+            square[range(count), range(count)] += (jitter - before) * abs(pivot)
+            lower, before = cholesky(square), jitter
+            if lower is not None:
+                break
         if lower is None:
             break  # what is left is rounding
         fresh = solve_lower(lower, columns)

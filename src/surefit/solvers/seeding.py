@@ -36,9 +36,9 @@ _STRETCH = 4096  # numbers cumulated at a time
 
 
 def plus_plus(
-    design: Design, k: int, weights: Array | None, random_state: Any, trials: int | None = None
+    design: Design, k: int, weights: Any, random_state: Any, trials: int | None = None
 ) -> tuple[Array, NDArray[np.int64]]:
-    """k rows by greedy D^2 sampling, and their numbers."""
+    """k rows by greedy D^2 sampling, and their numbers; weights is None, an array, or a tensor beside X."""
     group = design.group
     trials = 2 + int(math.log(k)) if trials is None else trials
     local: Any = getattr(design, "local", design)
@@ -70,7 +70,7 @@ def plus_plus(
 
 
 def random_rows(
-    design: Design, k: int, weights: Array | None, random_state: Any
+    design: Design, k: int, weights: Any, random_state: Any
 ) -> tuple[Array, NDArray[np.int64]]:
     """k different rows, drawn by their weights."""
     n = design.shape[0]
