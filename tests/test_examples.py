@@ -86,7 +86,12 @@ def test_distributed_kmeans_is_the_same_on_two_ranks_and_goes_on_from_its_checkp
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(EXAMPLES.parent / "src")}
     said = [
         subprocess.run(
-            [*command, *job], env=environment, text=True, capture_output=True, check=True, timeout=120
+            [*command, *job],
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=True,
+            timeout=120,
         ).stdout
         for _ in range(2)  # the second goes on from the last state of the first
     ]

@@ -30,7 +30,7 @@ MODEL = {
     "ALS, full matrix": (1 + 2 * K**2 + K * P, 1),
 }
 # the same for whole fits that do not iterate, without a certificate
-DIRECT = {name: (P**2 + P * (T + 1) + T + 2, 4) for name in ("ridge", "least squares")}
+DIRECT = dict.fromkeys(("ridge", "least squares"), (P ** 2 + P * (T + 1) + T + 2, 4))
 
 
 @pytest.fixture(scope="module", params=[2, 4], ids="{} ranks".format)
