@@ -107,6 +107,12 @@ def gram_of_rows(rows: Any, roots: Array) -> tuple[Array, float, float]:
     return G, trace, 4.0 * (n + p + 16) * UNIT * trace
 
 
+def _length(A: Array) -> float:
+    """The Frobenius norm, also where the squares of entries leave the range of float64."""
+    reach = float(np.abs(A).max(initial=0.0))
+    return reach * float(np.linalg.norm(A / reach)) if reach > 0.0 else 0.0
+
+
 def project_out(A: Array, roots: Array) -> tuple[float, Array, float]:
     """u'Au, PAP and a bound on their error, with u = v/|v| and P = I - uu'.
 
@@ -119,5 +125,5 @@ def project_out(A: Array, roots: Array) -> tuple[float, Array, float]:
     N = A - np.multiply.outer(a - q * u, u)
     N -= np.multiply.outer(u, a)
     N = 0.5 * (N + N.T)
-    size = float(np.linalg.norm(A)) + 2.0 * float(np.linalg.norm(a)) + abs(q)
+    size = _length(A) + 2.0 * _length(a) + abs(q)
     return q, N, 4.0 * (len(u) + 16) * UNIT * size
