@@ -33,7 +33,10 @@ MODEL = {
 DIRECT = dict.fromkeys(("ridge", "least squares"), (P ** 2 + P * (T + 1) + T + 2, 4))
 
 
-@pytest.fixture(scope="module", params=[2, 4], ids="{} ranks".format)
+FOUR = pytest.param(4, marks=pytest.mark.slow)  # what a rank sends does not depend on their number
+
+
+@pytest.fixture(scope="module", params=[2, FOUR], ids="{} ranks".format)
 def counted(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("costs") / "costs.json"
     launch("costs", request.param, str(path))
