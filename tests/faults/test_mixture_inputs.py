@@ -147,8 +147,9 @@ def test_rows_that_are_all_the_same(kind):
                 .fit(rows)
                 .certificate_.ok
             )
-    with pytest.warns(surefit.CertificateWarning, match="variance floor"):
-        model = GaussianMixture(1, covariance_type=kind).fit(rows)
+    model = GaussianMixture(1, covariance_type=kind).fit(rows)  # no warning: harmless, and reported
+    assert model.certificate_.ok
+    assert model.certificate_["variance floor"].status is surefit.Status.UNDECIDED
     np.testing.assert_allclose(model.means_, 1.0)
 
 
@@ -160,7 +161,7 @@ def test_fewer_distinct_rows_than_components(hard):
     rows = np.repeat([[0.0, 0.0], [5.0, 5.0]], 20, axis=0)
     model = GaussianMixture(4, random_state=0, hard=hard).fit(rows)
     assert np.isfinite(model.score(rows))
-    assert model.certificate_["variance floor"].status is surefit.Status.FAILS
+    assert model.certificate_["variance floor"].status is surefit.Status.UNDECIDED
     assert model.predict_proba(rows).sum(axis=1) == pytest.approx(1.0)
 
 

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 
 from .._namespace import is_torch, like, to_numpy
-from ..cluster import KMeans
 from ..design import Design, RowBlocks, as_design
 from ..inputs import checked_tensor
 from ..solvers.gaussian_mixture import Start
-from ..solvers.seeding import plus_plus
+from ..solvers.seeding import plus_plus, rows_at
 
 __all__ = ["data_moments", "initial_parameters", "start_from"]
 
@@ -48,7 +47,7 @@ def initial_parameters(
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
     means : {"k-means++", "random"}, default="k-means++"
         Rows drawn one after the other with probability proportional to the squared distance from those
-        drawn before, or evenly without replacement.
+        drawn before (of a few draws the best one), or evenly without replacement.
     reg_covar : float, default=1e-6
         Added to the variances.
     random_state : int, RandomState or None
@@ -106,7 +105,7 @@ def initial_parameters(
     )
     return {
         "weights_init": np.full(n_components, 1.0 / n_components),
-        "means_init": rows_of(design, chosen),
+        "means_init": rows_at(design, chosen),
         "precisions_init": each,
     }
 
@@ -165,6 +164,8 @@ def _random_source(design: Design, K: int, rng: Any) -> Source:
 
 def _labels_of_kmeans(X: Any, K: int, rng: Any) -> Any:
     """The cells of k-means."""
+    from ..cluster import KMeans
+
     model = KMeans(n_clusters=K, n_init=1, random_state=rng, certify=False)
     return to_numpy(model.fit(X).labels_)
 
@@ -174,16 +175,6 @@ def _chosen_rows(design: Design, how: str, K: int, rng: Any) -> Any:
     if how == "random_from_data":
         return rng.choice(design.shape[0], size=K, replace=False)
     return plus_plus(design, K, None, rng)[1]
-
-
-def rows_of(design: Design, numbers: Any) -> Array:
-    """These rows, by their number among all, on every rank."""
-    numbers = np.asarray(numbers) - design.first_row
-    found = np.zeros((len(numbers), design.shape[1]))
-    for rows, block in design.held.blocks():
-        for k in np.flatnonzero((numbers >= rows.start) & (numbers < rows.stop)):
-            found[k] = to_numpy(block[int(numbers[k]) - rows.start])
-    return design.group.sum(found)
 
 
 def data_moments(design: Design) -> tuple[Array, Array]:

@@ -23,7 +23,8 @@ q being the posterior at the old parameters. That holds for hard EM too, with th
 The trace and the slacks are the run's own record; its last value is tied to the objective computed here.
 
 *Floor.* A component whose smallest variance is less than twice ``reg_covar`` owes it to the ridge more
-than to the data. Without the ridge the likelihood has no maximum there.
+than to the data. Without the ridge the likelihood has no maximum there. That may be a component that sits
+on one row, or a column that is constant: which is the user's to say, so it is reported and not failed.
 """
 
 from __future__ import annotations
@@ -241,9 +242,10 @@ def _floor(fitted: Model, reg: float, kind: str) -> Claim:
             else f"components {which}"
         )
         statement = (
-            f"the smallest variance of {words} is {low:.3g}, held up by reg_covar={reg:.3g}: without this "
-            "floor the likelihood grows for ever, and its value here is the floor's choice, not the data's"
+            f"the smallest variance of {words} is {low:.3g}, held up by the floor reg_covar={reg:.3g}: "
+            "without it the likelihood would be unbounded, and its value here is the floor's choice, not "
+            "the data's"
         )
-    else:
-        statement = f"every variance is at least {low:.3g}, clear of the floor reg_covar={reg:.3g}"
+        return Claim.undecided(name, statement, Kind.BOUND, source)
+    statement = f"every variance is at least {low:.3g}, clear of the floor reg_covar={reg:.3g}"
     return Claim.check(name, statement, Kind.BOUND, reg / low, 0.5, source)

@@ -353,6 +353,6 @@ class GaussianMixture(Mixture):
 
     def _remedy(self) -> str:
         return (
-            "Increase max_iter or tol where EM has not converged; where a component is at the floor, use "
-            "fewer components, a larger reg_covar, or features that vary."
+            "Increase max_iter or tol where EM has not converged; where a component is at the variance "
+            "floor, use fewer components, a larger reg_covar, or features that vary."
         )

@@ -26,7 +26,7 @@ from ._kernel_algebra import cholesky, solve_lower
 __all__ = ["pivoted_cholesky"]
 
 _BLOCK = 128
-# of the mean pivot of a block, in float32: rows much alike must not divide by 0. The least that is enough
+# of the mean pivot of a block, in float32: rows much alike must not divide by 0; the least that will do
 _JITTERS = (1e-6, 1e-5, 1e-4)
 
 
