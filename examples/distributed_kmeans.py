@@ -20,7 +20,7 @@ ROWS, COLUMNS, CLUSTERS, CHUNK = 20_000, 8, 5, 1_000
 def rows_of(first: int, last: int) -> np.ndarray:
     """Rows first, ..., last - 1 of the data, whoever asks: a chunk depends on its number alone.
 
-    In a job of your own: `np.load("rows.npy", mmap_mode="r")[first:last]`, or `RowBlocks` of the rank's files.
+    In a job of your own: `np.load("rows.npy", mmap_mode="r")[first:last]`, or `RowBlocks` of its files.
     """
     centres = 4.0 * np.random.default_rng(0).normal(size=(CLUSTERS, COLUMNS))
     chunks = []

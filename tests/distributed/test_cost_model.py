@@ -30,7 +30,7 @@ MODEL = {
     "ALS, full matrix": (1 + 2 * K**2 + K * P, 1),
 }
 # the same for whole fits that do not iterate, without a certificate
-DIRECT = dict.fromkeys(("ridge", "least squares"), (P ** 2 + P * (T + 1) + T + 2, 4))
+DIRECT = dict.fromkeys(("ridge", "least squares"), (P**2 + P * (T + 1) + T + 2, 4))
 
 
 FOUR = pytest.param(4, marks=pytest.mark.slow)  # what a rank sends does not depend on their number
