@@ -33,14 +33,13 @@ TEXT = """
 Tensors on the device; seconds of one iteration, from the difference of two fits of different length, and of
 whole fits. *k-means*: float32 rows, 1 000 centres, the same first centres for all. *Plain torch* is
 `(|c|²/2 − x·c).argmin(1)` and `index_add_` in blocks of rows, with torch's default precision, and with
-tf32 allowed, in which some percent of the labels are wrong; ours gives exact labels. The *floor* is the
-larger of two times: one product of all rows with all centres at the rate of tf32 matrix products, and one
-reading of the rows at the rate of copying, both measured here. *Noise* has no clusters, so bounds save
-little; *blobs* are 2 000 overlapping ones. *Mixtures*: full covariances, `scikit-learn` is its
-`GaussianMixture` with `array_api_dispatch` on the same tensors and the same initial parameters. *near* and
-*far* components differ in how many of them count for a row; near ones overlap so much that nothing can be
-left out. *Factors*: implicit feedback, 64 components, against our own kernels on the cores of the same
-machine.
+tf32 allowed, in which some of the labels are wrong; ours gives exact labels. The *floor* is the larger of two
+times: one product of all rows with all centres at the rate of tf32 matrix products, and one reading of the
+rows at the rate of copying, both measured here. *Noise* has no clusters, so bounds save little; *blobs* are
+2 000 overlapping ones. *Mixtures*: full covariances, `scikit-learn` is its `GaussianMixture` with
+`array_api_dispatch` on the same tensors and the same initial parameters. *near* and *far* components differ
+in how many of them count for a row; near ones overlap so much that nothing can be left out. *Factors*:
+implicit feedback, 64 components, against our own kernels on the cores of the same machine.
 """
 GOALS = {"k-means": 10.0, "mixture": 15.0}
 
@@ -55,7 +54,13 @@ def main() -> None:
     folder = ROOT / "benchmarks" / "results" / ("local" if asked.quick else "")
     out, start = asked.out or folder / "gpu_clusters.json", time.perf_counter()
     results: dict[str, Any] = {"ceilings": _ceilings(asked.device, asked.quick), "rows": []}
-    for name in asked.names or SECTIONS:
+    names = asked.names or list(SECTIONS)
+    if out.exists() and asked.names:  # the sections that are not measured again are kept
+        kept = json.loads(out.read_text(encoding="utf8"))["results"]["rows"]
+        heads = {"kmeans": "k-means", "mixture": "mixture", "factors": "implicit"}
+        again = tuple(heads[name] for name in names)
+        results["rows"] += [row for row in kept if not row["work"].startswith(again)]
+    for name in names:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that are stopped on purpose
             results["rows"] += SECTIONS[name](asked.device, asked.quick, results["ceilings"])
@@ -159,49 +164,53 @@ def _ceilings(device: str, quick: bool) -> dict[str, float]:
 
 
 def _kmeans(device: str, quick: bool, ceilings: dict[str, float]) -> list[dict[str, Any]]:
+    rows = []
+    for name in ("blobs", "noise"):
+        rows += _kmeans_on(name, device, quick, ceilings)
+        _free()
+    return rows
+
+
+def _kmeans_on(
+    name: str, device: str, quick: bool, ceilings: dict[str, float]
+) -> list[dict[str, Any]]:
     import torch
 
     from surefit.cluster import KMeans
 
     n, p, k = (20_000, 16, 20) if quick else (10_000_000, 64, 1_000)
-    rows = []
-    for name in ("blobs", "noise"):
-        torch.manual_seed(0)
-        X = torch.randn(n, p, device=device)
-        if name == "blobs":
-            X += (
-                3.0
-                * torch.randn(2 * k, p, device=device)[torch.randint(0, 2 * k, (n,), device=device)]
-            )
-        first = X[torch.randperm(n, device=device)[:k]]
+    torch.manual_seed(0)
+    X = torch.randn(n, p, device=device)
+    if name == "blobs":
+        means = 3.0 * torch.randn(2 * k, p, device=device)
+        X += means[torch.randint(0, 2 * k, (n,), device=device)]
+    first = X[torch.randperm(n, device=device)[:k]]
 
-        def fit(count: int, certify: Any = False, X: Any = X, first: Any = first) -> Any:
-            model = KMeans(len(first), init=first, n_init=1, max_iter=count, tol=0, certify=certify)
-            return model.fit(X)
+    def fit(count: int, certify: Any = False) -> Any:
+        return KMeans(k, init=first, n_init=1, max_iter=count, tol=0, certify=certify).fit(X)
 
-        iteration, whole = _iteration(device, fit, 1, 31)
-        early, _ = _iteration(device, fit, 1, 4)
-        certified, model = _clock(device, partial(fit, 31, True))
-        single = KMeans(k, n_init=1, max_iter=1, certify=False, random_state=0)
-        seeded = _clock(device, partial(single.fit, X))
-        floor = max(
-            2.0 * n * p * k / (1e12 * ceilings["tf32 products, TFLOP/s"]),
-            4.0 * n * p / (0.5e12 * ceilings["copying, TB/s"]),
+    iteration, whole = _iteration(device, fit, 1, 31)
+    early, _ = _iteration(device, fit, 1, 4)
+    certified, model = _clock(device, lambda: fit(31, True))
+    seeds = KMeans(k, n_init=1, max_iter=1, certify=False, random_state=0)
+    seeding, _ = _clock(device, lambda: seeds.fit(X))
+    print(f"    k-means++ and one iteration on {name}: {seeding:.2f} s", flush=True)
+    floor = max(
+        2.0 * n * p * k / (1e12 * ceilings["tf32 products, TFLOP/s"]),
+        4.0 * n * p / (0.5e12 * ceilings["copying, TB/s"]),
+    )
+    rows, work = [], f"k-means {size(n, p)}, k = {k}, {name}"
+    for tf32 in (False, True):
+        row = {
+            "peer name": f"plain torch, {'tf32' if tf32 else 'float32'}",
+            "peer": _best(device, _plain_lloyd(X, first, tf32)),
+            "floor": floor, "certified": certified, "whole": f"{short(whole)} (31 iterations)",
+            "inertia": model.inertia_, "seeding": seeding,
+        }  # fmt: skip
+        rows.append(
+            row | {"work": f"{work}, mean of 30", "ours": iteration, "goal": GOALS["k-means"]}
         )
-        for tf32 in (False, True):
-            plain = _plain_lloyd(X, first, tf32)
-            taken = _best(device, plain)
-            peer = f"plain torch, {'tf32' if tf32 else 'float32'}"
-            row = {"peer name": peer, "peer": taken, "floor": floor, "certified": certified}
-            row |= {"whole": f"{short(whole)} (31 iterations)", "inertia": model.inertia_}
-            work = f"k-means {size(n, p)}, k = {k}, {name}"
-            goal = GOALS["k-means"]
-            rows.append(row | {"work": f"{work}, mean of 30", "ours": iteration, "goal": goal})
-            rows.append(row | {"work": f"{work}, iterations 2-4", "ours": early, "goal": None})
-        rows[-1]["seeding"] = seeded[0]
-        print(f"    k-means++ and one iteration on {name}: {seeded[0]:.2f} s", flush=True)
-        del X, first, model, fit, single
-        _free()
+        rows.append(row | {"work": f"{work}, iterations 2-4", "ours": early, "goal": None})
     return rows
 
 
@@ -224,6 +233,14 @@ def _plain_lloyd(X: Any, centres: Any, tf32: bool) -> Callable[[], Any]:
 
 
 def _mixture(device: str, quick: bool, ceilings: dict[str, float]) -> list[dict[str, Any]]:
+    rows = []
+    for kind, spread in (("float32", 1.5), ("float64", 1.5), ("float64", 0.7)):
+        rows.append(_mixture_on(kind, spread, device, quick))
+        _free()
+    return rows
+
+
+def _mixture_on(kind: str, spread: float, device: str, quick: bool) -> dict[str, Any]:
     import sklearn
     import sklearn.mixture
     import torch
@@ -231,49 +248,38 @@ def _mixture(device: str, quick: bool, ceilings: dict[str, float]) -> list[dict[
     from surefit.mixture import GaussianMixture
 
     n, p, k = (5_000, 8, 6) if quick else (1_000_000, 64, 128)
-    rows = []
-    for kind, spread in ((torch.float32, 1.5), (torch.float64, 1.5), (torch.float64, 0.7)):
-        torch.manual_seed(0)
-        means = spread * torch.randn(k, p, device=device, dtype=kind)
-        X = (
-            torch.randn(n, p, device=device, dtype=kind)
-            + means[torch.randint(0, k, (n,), device=device)]
-        )
-        host = {"weights_init": np.full(k, 1.0 / k), "means_init": X[:k].cpu().numpy()}
-        host["precisions_init"] = np.tile(np.eye(p, dtype=host["means_init"].dtype), (k, 1, 1))
-        near = {
-            name: torch.as_tensor(value, dtype=kind, device=device) for name, value in host.items()
-        }
+    torch.manual_seed(0)
+    settings = {"device": device, "dtype": getattr(torch, kind)}
+    means = spread * torch.randn(k, p, **settings)
+    X = torch.randn(n, p, **settings) + means[torch.randint(0, k, (n,), device=device)]
+    host = {"weights_init": np.full(k, 1.0 / k), "means_init": X[:k].cpu().numpy()}
+    host["precisions_init"] = np.tile(np.eye(p, dtype=host["means_init"].dtype), (k, 1, 1))
+    near = {name: torch.as_tensor(value, **settings) for name, value in host.items()}
 
-        def ours(count: int, certify: Any = False, X: Any = X, host: Any = host) -> Any:
-            model = GaussianMixture(k, tol=0, max_iter=count, certify=certify, **host)
+    def ours(count: int, certify: Any = False) -> Any:
+        return GaussianMixture(k, tol=0, max_iter=count, certify=certify, **host).fit(X)
+
+    def peer(count: int) -> Any:
+        with sklearn.config_context(array_api_dispatch=True):
+            model = sklearn.mixture.GaussianMixture(
+                k, tol=0, max_iter=count, init_params="random_from_data", random_state=0, **near
+            )
             return model.fit(X)
 
-        def peer(count: int, X: Any = X, near: Any = near) -> Any:
-            with sklearn.config_context(array_api_dispatch=True):
-                model = sklearn.mixture.GaussianMixture(
-                    k, tol=0, max_iter=count, init_params="random_from_data", random_state=0, **near
-                )
-                return model.fit(X)
-
-        mine, whole = _iteration(device, ours, 2, 12)
-        certified, model = _clock(device, partial(ours, 12, True))
-        theirs, _ = _iteration(device, peer, 2, 6)
-        same = peer(12)
-        words = f"{str(kind).removeprefix('torch.')}, {'far' if spread > 1 else 'near'} components"
-        rows.append({
-            "work": f"mixture {size(n, p)}, k = {k}, {words}", "ours": mine, "peer": theirs,
-            "peer name": "scikit-learn, array API", "certified": certified,
-            "goal": GOALS["mixture"] if spread > 1 else None,
-            "whole": f"{short(whole)} (12 iterations)",
-            "likelihoods": [float(model.lower_bound_), float(same.lower_bound_)],
-        })  # fmt: skip
-        print(
-            f"    {words}: log-likelihood {model.lower_bound_:.9f}, scikit-learn {same.lower_bound_:.9f}"
-        )
-        del X, means, near, host, model, same, ours, peer
-        _free()
-    return rows
+    mine, whole = _iteration(device, ours, 2, 12)
+    certified, model = _clock(device, lambda: ours(12, True))
+    theirs, _ = _iteration(device, peer, 2, 6)
+    same = peer(12)
+    words = f"{kind}, {'far' if spread > 1 else 'near'} components"
+    print(
+        f"    {words}: log-likelihood {model.lower_bound_:.9f}, scikit-learn {same.lower_bound_:.9f}"
+    )
+    return {
+        "work": f"mixture {size(n, p)}, k = {k}, {words}", "ours": mine, "peer": theirs,
+        "peer name": "scikit-learn, array API", "certified": certified,
+        "goal": GOALS["mixture"] if spread > 1 else None, "whole": f"{short(whole)} (12 iterations)",
+        "likelihoods": [float(model.lower_bound_), float(same.lower_bound_)],
+    }  # fmt: skip
 
 
 def _factors(device: str, quick: bool, ceilings: dict[str, float]) -> list[dict[str, Any]]:

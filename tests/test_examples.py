@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -26,6 +29,7 @@ def test_every_example_is_run_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         "clusters",
         "demo",
+        "distributed_kmeans",
         "margins",
         "model_selection",
     }
@@ -68,3 +72,30 @@ def test_margins_draws_both_pictures(tmp_path: Path) -> None:
     assert "support vectors; gap HOLDS" in (tmp_path / "rbf_boundary.svg").read_text(
         encoding="utf8"
     )
+
+
+def test_distributed_kmeans_is_the_same_on_two_ranks_and_goes_on_from_its_checkpoint(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("torch.distributed")
+    script("distributed_kmeans").main(str(tmp_path / "one"))
+    alone = capsys.readouterr().out
+    assert alone.startswith("1 rank(s), 20000 rows, clusters of [")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    job = [str(EXAMPLES / "distributed_kmeans.py"), str(tmp_path / "two")]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(EXAMPLES.parent / "src")}
+    said = [
+        subprocess.run(
+            [*command, *job],
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=True,
+            timeout=120,
+        ).stdout
+        for _ in range(2)  # the second goes on from the last state of the first
+    ]
+    assert said[0] == said[1]
+    assert "verified: True" in said[0]
+    assert said[0].splitlines()[0] == alone.splitlines()[0].replace("1 rank(s)", "2 rank(s)")
+    assert len(list((tmp_path / "two").iterdir())) == 1

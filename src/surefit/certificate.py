@@ -115,11 +115,11 @@ class Claim:
     ) -> Claim:
         """Decide a claim: it holds when ``observed <= bound``, or is below the rounding ``floor``.
 
-        A NaN on either side fails: nothing was shown. Where only the floor saves the claim, the
-        statement says "to rounding".
+        A NaN on either side fails, and so does an infinite number: nothing was shown. Where only the
+        floor saves the claim, the statement says "to rounding".
         """
         observed, bound, floor = float(observed), float(bound), float(floor)
-        if observed <= bound:
+        if observed <= bound and observed < math.inf:
             return cls(name, statement, kind, observed, bound, Status.HOLDS, source)
         if observed <= floor and math.isfinite(floor):
             statement = f"{statement} (to rounding: below the floor {floor:.1e})"

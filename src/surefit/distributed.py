@@ -31,11 +31,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import io
 import os
-import re
 import sys
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -43,7 +40,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._files import write_atomically
+from ._alone import ALONE, Alone, as_array, is_torch, one_or_all, pack_signs, unpack_signs
+from ._checkpoint import Checkpoint, CheckpointError, key_of
 
 __all__ = [
     "ALONE",
@@ -56,11 +54,12 @@ __all__ = [
     "Traffic",
     "connect",
     "key_of",
+    "pack_signs",
     "shared_random_state",
+    "unpack_signs",
 ]
 
 T = TypeVar("T")
-_ASIDE = {"algorithm", "certify", "copy_x", "verbose", "verbose_interval"}  # change no bit of a fit
 
 
 class RankError(ValueError):
@@ -71,50 +70,12 @@ class RankLost(ConnectionError):
     """A rank no longer answers."""
 
 
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be read."""
-
-
 @dataclass
 class Traffic:
     """What a rank has handed to the others: messages, and bytes of their contents."""
 
     messages: int = 0
     bytes: int = 0
-
-
-class Alone:
-    """A group of one process: its sums are its own."""
-
-    rank, size = 0, 1
-
-    def sum(self, *arrays: Any) -> Any:
-        """The arrays, each summed over the ranks; one array, or a tuple of several."""
-        return _one_or_all([_as_array(array) for array in arrays])
-
-    def max(self, *arrays: Any) -> Any:
-        """The arrays, each the largest over the ranks, entry by entry."""
-        return self.sum(*arrays)
-
-    def gather(self, thing: T) -> list[T]:
-        """What each rank gave, in the order of the ranks."""
-        return [thing]
-
-    def share(self, thing: T) -> T:
-        """What the first rank gave."""
-        return thing
-
-    def agree(self, work: Callable[[], T]) -> T:
-        """``work()``; what it raises on one rank is raised on all."""
-        return work()
-
-    def share_of(self, count: int) -> slice:
-        """The rows of this rank when ``count`` are spread evenly, in order."""
-        first, last = (count * k // self.size for k in (self.rank, self.rank + 1))
-        return slice(first, last)
-
-
-ALONE = Alone()
 
 
 class Ranks(Alone):
@@ -127,7 +88,8 @@ class Ranks(Alone):
     ----------
     rank, size : int
     traffic : Traffic
-        What this rank has contributed to sums so far.
+        What this rank has handed to sums, maxima and votes so far. The few objects that ranks exchange
+        (:meth:`gather`, :meth:`share`) are not counted.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -149,7 +111,7 @@ class Ranks(Alone):
         import torch
         import torch.distributed as dist
 
-        arrays = tuple(_as_array(array) for array in arrays)
+        arrays = tuple(as_array(array) for array in arrays)
         device = next((a.device for a in arrays if is_torch(a)), torch.device("cpu"))
         flat = [torch.as_tensor(a, device=device).reshape(-1).double() for a in arrays]
         packed = torch.cat(flat)
@@ -158,7 +120,7 @@ class Ranks(Alone):
         with self._named(f"a {how.lower()} of {packed.numel()} numbers"):
             dist.all_reduce(packed, getattr(dist.ReduceOp, how))
         parts = packed.split([part.numel() for part in flat])
-        return _one_or_all([_like(part, array) for part, array in zip(parts, arrays)])
+        return one_or_all([_like(part, array) for part, array in zip(parts, arrays)])
 
     def gather(self, thing: T) -> list[T]:
         import torch.distributed as dist
@@ -190,6 +152,19 @@ class Ranks(Alone):
             rank, text = found[0]
             raise RankError(f"rank {rank} of {self.size} failed, so all stop: {text}")
         return result  # type: ignore[return-value]
+
+    def majority(self, values: Any) -> NDArray[np.int8]:
+        import torch
+        import torch.distributed as dist
+
+        count, mine = np.size(values), torch.from_numpy(pack_signs(values))
+        found = [torch.empty_like(mine) for _ in range(self.size)]
+        self.traffic.messages += 1
+        self.traffic.bytes += mine.numel()
+        with self._named(f"a vote on {count} signs"):
+            dist.all_gather(found, mine)
+        votes = sum(unpack_signs(part.numpy(), count).astype(np.int64) for part in found)
+        return np.sign(votes).astype(np.int8).reshape(np.shape(values))
 
     @contextlib.contextmanager
     def _named(self, what: str) -> Iterator[None]:
@@ -231,7 +206,11 @@ def connect(*, timeout: float = 300.0) -> Iterator[Alone | Ranks]:
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
-        dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
+        limit = datetime.timedelta(seconds=timeout)
+        store, rank, size = next(iter(dist.rendezvous("env://", timeout=limit)))
+        store.set_timeout(limit)
+        store = dist.PrefixStore(_attempt(), store)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=limit)
     try:
         yield Ranks(timeout)
     finally:
@@ -239,10 +218,15 @@ def connect(*, timeout: float = 300.0) -> Iterator[Alone | Ranks]:
             dist.destroy_process_group()
 
 
-def is_torch(x: Any) -> bool:
-    """Whether x is a torch tensor; does not import torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
+def _attempt() -> str:
+    """A name for this attempt of a job on one machine.
+
+    torchrun starts the processes again beside the same store, which still holds the addresses of those that
+    died. On several machines the number of restarts is each one's own, and no common name; there
+    TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 gives each attempt a store of its own (docs/scaling.md).
+    """
+    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    return f"surefit-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') if alone else 'all'}"
 
 
 def _joined() -> bool:
@@ -251,107 +235,12 @@ def _joined() -> bool:
     return dist is not None and dist.is_available() and dist.is_initialized()
 
 
-def _as_array(array: Any) -> Any:
-    return array if is_torch(array) else np.asarray(array)
-
-
 def _like(part: Any, array: Any) -> Any:
     """A stretch of the sum in the shape, kind and place of what was given."""
     if is_torch(array):
         return part.reshape(array.shape).to(array.dtype)
     kind = array.dtype if array.dtype.kind in "iuf" else np.int64
     return part.cpu().numpy().reshape(array.shape).astype(kind)
-
-
-def _one_or_all(arrays: list[Any]) -> Any:
-    return arrays[0] if len(arrays) == 1 else tuple(arrays)
-
-
-# ---------------------------------------------------------------------------- checkpoints
-
-
-class Checkpoint:
-    """A folder in which fits keep their state, one file a fit.
-
-    A file is written by the first rank, beside its place, synced and renamed: a crash leaves the last whole
-    one. It holds arrays only, and is read without running anything. The state of a fit does not depend on how
-    many ranks there are, so that a job may go on with another number of them.
-
-    Parameters
-    ----------
-    folder : path
-        Made where it is not there. All ranks name the same folder; only the first one reads and writes it.
-    group : Alone or Ranks
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np
-    >>> kept = Checkpoint(tempfile.mkdtemp())
-    >>> kept.load("means-1f")
-    >>> kept.save("means-1f", {"step": np.array(3), "centres": np.eye(2)})
-    >>> int(kept.load("means-1f")["step"])
-    3
-    """
-
-    def __init__(self, folder: Any, group: Alone | Ranks = ALONE) -> None:
-        self.folder, self.group = os.fspath(folder), group
-        group.agree(self._prepare)
-
-    def _prepare(self) -> None:
-        if self.group.rank == 0:
-            os.makedirs(self.folder, exist_ok=True)
-
-    def _path(self, key: str) -> str:
-        if not re.fullmatch(r"[\w.-]+", key):
-            raise ValueError(f"key must be letters, digits, '-', '_' and '.', got {key!r}.")
-        return os.path.join(self.folder, f"{key}.npz")
-
-    def save(self, key: str, state: dict[str, NDArray[Any]]) -> None:
-        """Keep a state; only the first rank writes, and the others do not wait for it."""
-        if self.group.rank == 0:
-            buffer = io.BytesIO()
-            np.savez(buffer, allow_pickle=False, **state)
-            write_atomically(self._path(key), [buffer.getbuffer()])
-
-    def load(self, key: str) -> dict[str, NDArray[Any]] | None:
-        """The state last kept under this key, on every rank; None where there is none."""
-        return self.group.share(self.group.agree(lambda: self._read(key)))
-
-    def _read(self, key: str) -> dict[str, NDArray[Any]] | None:
-        path = self._path(key)
-        if self.group.rank != 0 or not os.path.exists(path):
-            return None
-        try:
-            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
-        except (
-            OSError,
-            ValueError,
-            AttributeError,
-            TypeError,
-            zipfile.BadZipFile,
-            EOFError,
-            KeyError,
-        ) as error:
-            raise CheckpointError(
-                f"the checkpoint {path} cannot be read: {error}. Delete it to start the fit afresh."
-            ) from error
-
-
-def key_of(model: Any, data_id: str) -> str:
-    """The key of a fit's state in a :class:`Checkpoint`: its class, its parameters and its data.
-
-    Parameters are told apart by all their numbers, so that of two arrays of first centres each has its own
-    state. A generator counts by its state, which a program that is started again makes anew.
-    """
-    import joblib
-
-    chosen = {
-        name: value.detach().cpu().numpy() if hasattr(value, "detach") else value
-        for name, value in sorted(model.get_params(deep=False).items())
-        if name not in _ASIDE
-    }
-    return f"{type(model).__name__}-{joblib.hash(chosen)}-{data_id}"
 
 
 def shared_random_state(group: Alone, random_state: Any) -> Any:

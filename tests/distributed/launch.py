@@ -8,8 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-__all__ = ["ROOT", "launch", "outcome", "start"]
+import numpy as np
+
+__all__ = ["ROOT", "arrays", "launch", "outcome", "start"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,3 +57,9 @@ def launch(job: str, size: int, *arguments: str, limit: float = 120.0) -> None:
     found = outcome(start(job, size, *arguments), limit)
     for rank, (status, text) in enumerate(found):
         assert status == 0, f"rank {rank} of {size} ended with {status}:\n{text}"
+
+
+def arrays(path: Path) -> dict[str, Any]:
+    """What a job wrote."""
+    with np.load(path) as file:
+        return dict(file)

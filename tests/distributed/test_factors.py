@@ -6,16 +6,16 @@ import pytest
 from surefit.decomposition import MatrixFactorization
 
 from . import factors
+from .launch import arrays, launch
 
 pytest.importorskip("torch.distributed")
-launch = pytest.importorskip("tests.distributed.launch").launch
 
 
 @pytest.fixture(scope="module")
 def spread(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     launch("factors", 2, str(folder))
-    return np.load(folder / "factors-2.npz")
+    return arrays(folder / "factors-2.npz")
 
 
 @pytest.mark.parametrize("name", factors.CASES)

@@ -67,10 +67,17 @@ def test_wrong_input_on_one_rank_is_an_error_on_all(name, told):
     assert theirs in told[2][name]
 
 
+@pytest.fixture(scope="module")
+def left():
+    """Both ways to leave, side by side: most of it is waiting."""
+    jobs = {how: start("leave", 3, how) for how in ("dies", "hangs")}
+    return {how: outcome(ranks, limit=60.0) for how, ranks in jobs.items()}
+
+
 @pytest.mark.parametrize("how", ["dies", "hangs"])
-def test_a_lost_rank_is_an_error_within_the_time_limit(how):
+def test_a_lost_rank_is_an_error_within_the_time_limit(how, left):
     """The time limit is 5 seconds; a rank that waited on would be killed at 60."""
-    found = outcome(start("leave", 3, how), limit=60.0)
+    found = left[how]
     assert found[1][0] == 7
     for rank in (0, 2):
         status, text = found[rank]

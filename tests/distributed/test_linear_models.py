@@ -9,7 +9,7 @@ from sklearn.base import clone
 from surefit import CertificateWarning
 
 from . import linear
-from .launch import launch
+from .launch import arrays, launch
 
 pytest.importorskip("torch.distributed")
 
@@ -34,7 +34,7 @@ def alone(tmp_path_factory):
 def spread(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     launch("linear", request.param, str(folder))
-    return np.load(folder / f"linear-{request.param}.npz")
+    return arrays(folder / f"linear-{request.param}.npz")
 
 
 @pytest.mark.parametrize("name", linear.CASES)

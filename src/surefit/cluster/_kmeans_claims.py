@@ -70,7 +70,7 @@ def labels_claim(found: Findings) -> Claim:
 def wcss_claim(model: Any, found: Findings) -> Claim:
     gap = abs(float(model.inertia_) - found.wcss)
     p = model.cluster_centers_.shape[1]
-    bound = 2.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * found.wcss
+    bound = 2.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * found.wcss + _lost(found)
     statement = (
         f"inertia_ = {float(model.inertia_):.12g} differs by {gap:.1e} from the sum of squares within "
         "clusters, recomputed"
@@ -78,25 +78,32 @@ def wcss_claim(model: Any, found: Findings) -> Claim:
     return Claim.check("WCSS", statement, Kind.EXACT, gap, bound, "CLU-1")
 
 
+def _lost(found: Findings) -> float:
+    """What squares below the range of float64 may have lost."""
+    return 8.0 * found.moves.shape[1] * (found.rows + float(found.masses.sum())) * 2.0**-1074
+
+
 def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings) -> Claim:
     """The move of one more Lloyd step against the tolerance, or against rounding where it is that small."""
-    moved = float(np.vdot(found.moves, found.moves))
+    each = np.einsum("ij,ij->i", found.moves, found.moves)
+    moved = float(each.sum())
     centres = to_numpy(model.cluster_centers_)
     unit = float(np.finfo(centres.dtype).eps)
-    rms = math.sqrt(found.spread / max(float(found.masses.sum()), 1e-300))
+    rms = math.sqrt(found.size / max(float(found.masses.sum()), 1e-300))
     size = np.sqrt(np.einsum("ij,ij->i", centres, centres, dtype=np.float64)) * unit
     size += 4.0 * UNIT * math.sqrt(found.rows) * rms
-    floor = float(size @ size)
+    held = found.masses > 0.0  # a centre without rows may lie anywhere, and excuses no other
+    floor = float(size[held] @ size[held])
     allowed = float(model.tol) * found.variance
     empty = int(np.count_nonzero(found.masses == 0.0))
     words = f"; {empty} clusters hold no row" if empty else ""
-    if moved <= floor:
+    if (each <= size**2).all():
         statement = (
             "each centre is the weighted mean of its rows, to rounding: one more step would move the centres "
             f"by {math.sqrt(moved):.1e} in all; stationary, no optimality claim{words}"
         )
         return Claim.check("centres", statement, Kind.STATIONARY, moved, floor, "CLU-1")
-    last = last_step(model, X, sample_weight, floor, allowed) if moved > allowed else math.inf
+    last = last_step(model, X, sample_weight, size, allowed) if moved > allowed else math.inf
     if last <= allowed:
         statement = (
             f"the last step moved the centres by {last:.2e} (squared, in all), where tol times the mean "
@@ -118,6 +125,7 @@ def _trace_claim(model: Any, found: Findings) -> Claim:
     centres = to_numpy(model.cluster_centers_)
     p = centres.shape[1]
     bound = 4.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * max(found.size, found.wcss)
+    bound += _lost(found)
     if centres.dtype == np.float32:  # the last centres were rounded
         lengths = np.sqrt(np.einsum("ij,ij->i", centres, centres, dtype=np.float64))
         pulls = found.masses * np.sqrt(np.einsum("ij,ij->i", found.moves, found.moves))
@@ -140,5 +148,5 @@ def _restarts_claim(model: Any) -> Claim:
         f"{len(ends)} restarts ended between {best:.6g} and {worst:.6g}, {spread:.2%} apart, {near} of them "
         "within 0.1% of the best, which was kept: the outcome depends on the first centres that much"
     )
-    excess = float(model.inertia_) - best
+    excess = abs(float(model.inertia_) - best)
     return Claim.check("restarts", statement, Kind.EMPIRICAL, excess, 1e-9 * best, "CLU-2")

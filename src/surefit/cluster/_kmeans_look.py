@@ -46,7 +46,7 @@ class _Table:
 
     def __init__(self, centres: Array) -> None:
         self.centres = centres
-        self.origin = centres.mean(axis=0)
+        self.origin = self.middle = centres.mean(axis=0)
         moved = centres - self.origin
         p = centres.shape[1]
         reach = float(np.abs(moved).max(initial=0.0))
@@ -103,17 +103,21 @@ def look(model: Any, X: Any, sample_weight: Any, *, full: bool) -> Findings:
     k, p = centres.shape
     n = design.shape[0]
     fits = (
-        labels.shape == (design.rows_here,)
+        k == model.n_clusters
+        and bool(np.isfinite(centres).all())
+        and labels.shape == (design.rows_here,)
         and labels.min(initial=0) >= 0
         and labels.max(initial=0) < k
     )
     if design.group.max(np.float64(not fits)):
         return Findings(
-            n, 0, n, np.zeros(k), np.full((k, p), np.inf), math.inf, math.inf, math.inf, math.nan
+            n, 0, n, np.zeros(k), np.full((k, p), np.nan), math.nan, math.nan, math.nan, math.nan
         )
     mine = getattr(sample_weight, "here", sample_weight)  # of the rows held here
     weights = np.ones(design.rows_here) if mine is None else to_numpy(mine)
     table = _Table(centres)
+    counts = design.group.sum(np.bincount(labels, minlength=k).astype(np.float64))
+    table.middle = counts @ centres / n  # near the rows, wherever centres without rows are
     parts = [
         part
         for rows, block in _stretches(design)
@@ -144,7 +148,7 @@ def look(model: Any, X: Any, sample_weight: Any, *, full: bool) -> Findings:
     )
     total = max(float(masses.sum()), 1e-300)
     spread = float(spread) - float(bare @ bare) / total  # about the weighted mean
-    middle = table.origin + bare / total
+    middle = table.middle + bare / total
     size = spread + (0.0 if design.centres_first else total * float(middle @ middle))
     variance = float(np.mean(squares / n - (plain / n) ** 2))
     moves = moves / np.where(masses > 0.0, masses, 1.0)[:, None]
@@ -207,7 +211,7 @@ def _block(
     gap = x - table.centres[z]
     squares = np.einsum("ij,ij->i", gap, gap)
     shares = sp.csr_array((w, (z, np.arange(len(z)))), shape=(k, len(z)))
-    centred = x - table.origin
+    centred = x - table.middle
     each = np.einsum("ij,ij->i", centred, centred)
     return (
         shares @ gap, np.bincount(z, weights=w, minlength=k), centred.sum(axis=0),
@@ -226,8 +230,10 @@ def _beside(x: Any, first: int, *vectors: Any) -> list[Any]:
     return [like(vector[first : first + len(x)], x) for vector in vectors]
 
 
-def last_step(model: Any, X: Any, sample_weight: Any, rounding: float, allowed: float) -> float:
+def last_step(model: Any, X: Any, sample_weight: Any, rounding: Array, allowed: float) -> float:
     """The squared length of a Lloyd step from ``centers_before_``, a witness; infinite if it leads elsewhere.
+
+    ``rounding`` of each centre is how far from it the step may end.
 
     scikit-learn's rule stops after a short step, and the next one may be a little longer.
     """
@@ -260,4 +266,4 @@ def last_step(model: Any, X: Any, sample_weight: Any, rounding: float, allowed: 
     sums, masses = design.group.sum(sums, masses)
     there = table.origin + sums / np.where(masses > 0.0, masses, 1.0)[:, None]
     gap = np.where((masses > 0.0)[:, None], there - centres, 0.0)
-    return length if float(np.sum(gap**2)) <= rounding else math.inf
+    return length if (np.sum(gap**2, axis=1) <= rounding**2).all() else math.inf

@@ -29,6 +29,7 @@ class TensorTable:
             return torch.as_tensor(values, dtype=torch.float64, device=X.device)
 
         self.table, self.centres, self.origin = table, near(table.centres), near(table.origin)
+        self.middle = near(table.middle)
         products, halves, self.slope, self.floor = table.kinds[1]
         self.products, self.halves, self.scale = near(products), near(halves), table.scale
 
@@ -53,7 +54,7 @@ class TensorTable:
         own = scores.gather(1, z)[:, 0]
         rival = scores.scatter_(1, z, torch.inf).min(dim=1).values
         doubt = torch.nonzero(~(rival - own > error))[:, 0]
-        gap, centred = x - self.centres[z[:, 0]], x - self.origin
+        gap, centred = x - self.centres[z[:, 0]], x - self.middle
         shares = scores.zero_().scatter_(
             1, z, w[:, None]
         )  # a product adds in the same order each time

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from .._namespace import like, scale_rows, to_numpy
 from ..design import Dense, Design, Sparse, as_design
-from ._spectra import UNIT, gram_of_rows, project_out, top_sum_bound
+from ._spectra import UNIT, gram_of_rows, project_out, too_small, top_sum_bound
 
 __all__ = ["LARGEST", "Bound", "pca_tail_bound", "pca_tail_bounds", "rows_in_memory"]
 
@@ -100,6 +100,10 @@ def _tail(trace: float, S: Array, error: float, K: int, shape: tuple[int, int]) 
             "have"
         )
         return Bound(0.0, METHOD, why)
+    if too_small(trace, n * p):
+        return Bound(
+            0.0, METHOD, f"the rows differ by too little for squares in float64 ({trace:.1g})"
+        )
     value = trace - top_sum_bound(S, k) - (1.0 + np.sqrt(k)) * error
     if not value > 0.0:
         return Bound(0.0, METHOD, f"the rows span {k} dimensions to rounding, as {K} centres do")

@@ -44,6 +44,7 @@ Iguchi, Mixon, Peterson & Villar, "Probably certifiably correct k-means clusteri
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -55,7 +56,7 @@ from scipy.linalg import eigh, eigvalsh
 from .._namespace import to_numpy
 from .._threads import one_thread
 from ._pca_tail import Bound, rows_in_memory
-from ._spectra import UNIT, gram_of_rows, project_out, top_sum_bound
+from ._spectra import UNIT, gram_of_rows, project_out, too_small, top_sum_bound
 from ._triangles import Triangles
 
 __all__ = ["LARGEST_SDP", "dual_value", "sdp_bound"]
@@ -128,6 +129,8 @@ def sdp_bound(
         one_thread
     ):  # on a busy machine, threads that wait for each other cost more than they bring
         problem = _Relaxation(rows, np.sqrt(weights), n_clusters)
+        if problem.unit == 0.0:
+            return Bound(0.0, METHOD, "the squares of the rows leave the range of float64")
         B, cuts, words = problem.solve(labels, tol, max_iter, deadline, most)
         value = problem.certain(B, cuts)
     return Bound(float(max(0.0, value)), METHOD, words)
@@ -153,7 +156,10 @@ class _Relaxation:
     def __init__(self, rows: Any, roots: Array, n_clusters: int) -> None:
         self.roots, self.K = roots, n_clusters
         self.u = roots / np.linalg.norm(roots)
-        self.G, self.trace, self.error = gram_of_rows(rows, roots)
+        G, trace, error = gram_of_rows(rows, roots)
+        inside = not too_small(trace, G.size * rows.shape[1]) and trace < 2.0**1020
+        self.unit = 2.0 ** -math.frexp(trace)[1] if inside else 0.0  # or norms leave the range
+        self.G, self.trace, self.error = G * self.unit, trace * self.unit, error * self.unit
 
     def certain(self, B: Array | None, cuts: Triangles | None = None) -> float:
         """L(B), with the triangles in B, less all that rounding can have done to it."""
@@ -168,7 +174,8 @@ class _Relaxation:
         k = self.K - 1
         error += self.error + extra + 16 * UNIT * shift
         value = self.trace - along - top_sum_bound(N, k) - (2.0 + np.sqrt(k)) * error
-        return float(value - 8 * UNIT * abs(value))
+        value = float(value - 8 * UNIT * abs(value))
+        return math.nextafter(value / self.unit, -math.inf) if self.unit > 0.0 else -math.inf
 
     def value(self, B: Array) -> float:
         """L(B) as computed, to compare candidates."""

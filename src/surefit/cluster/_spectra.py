@@ -18,6 +18,7 @@ definiteness", BIT 46 (2006).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-__all__ = ["UNIT", "gram_of_rows", "project_out", "top_sum_bound"]
+__all__ = ["UNIT", "gram_of_rows", "project_out", "too_small", "top_sum_bound"]
 
 Array = NDArray[np.float64]
 UNIT = 2.0**-53
@@ -48,14 +49,20 @@ def top_sum_bound(A: Array, k: int) -> float:
     >>> 8.0 <= bound <= 8.0 + 1e-12
     True
     """
+    reach = float(np.abs(A).max(initial=0.0))
+    if k <= 0 or reach == 0.0:
+        return 0.0
+    if not reach < 2.0**1000:
+        return math.inf
+    unit = 2.0 ** -max(math.frexp(reach)[1], -1020)  # or squares, in the norms, leave the range
+    return math.nextafter(_top_sum(A * unit, k) / unit, math.inf)
+
+
+def _top_sum(A: Array, k: int) -> float:
     n = len(A)
     size = float(np.linalg.norm(A))
-    if k <= 0 or size == 0.0:
-        return 0.0
     if k >= n:
         return float(np.trace(A)) + 4 * n * UNIT * float(np.abs(np.diag(A)).sum())
-    if not np.isfinite(size):
-        return np.inf
     values, Q = eigh(A, subset_by_index=[n - k - 1, n - 1])
     below, values, Q = float(values[0]), values[1:], Q[:, 1:]
     share = 2.0 * (n + 2) * UNIT  # twice what a Cholesky factorisation may err, of the trace
@@ -80,6 +87,11 @@ def top_sum_bound(A: Array, k: int) -> float:
     return float(np.sqrt(k) * size * (1.0 + 4 * n * UNIT))  # Cauchy-Schwarz
 
 
+def too_small(trace: float, cells: int) -> bool:
+    """Whether products that fell below the range of float64 may count beside this trace."""
+    return not trace > cells * 2.0**-1000  # each of them is off by 2^-1075 at most
+
+
 def gram_of_rows(rows: Any, roots: Array) -> tuple[Array, float, float]:
     """V X X' V, its trace and a bound on its error; dense rows are moved near their mean first."""
     n, p = rows.shape
@@ -95,6 +107,12 @@ def gram_of_rows(rows: Any, roots: Array) -> tuple[Array, float, float]:
     return G, trace, 4.0 * (n + p + 16) * UNIT * trace
 
 
+def _length(A: Array) -> float:
+    """The Frobenius norm, also where the squares of entries leave the range of float64."""
+    reach = float(np.abs(A).max(initial=0.0))
+    return reach * float(np.linalg.norm(A / reach)) if reach > 0.0 else 0.0
+
+
 def project_out(A: Array, roots: Array) -> tuple[float, Array, float]:
     """u'Au, PAP and a bound on their error, with u = v/|v| and P = I - uu'.
 
@@ -107,5 +125,5 @@ def project_out(A: Array, roots: Array) -> tuple[float, Array, float]:
     N = A - np.multiply.outer(a - q * u, u)
     N -= np.multiply.outer(u, a)
     N = 0.5 * (N + N.T)
-    size = float(np.linalg.norm(A)) + 2.0 * float(np.linalg.norm(a)) + abs(q)
+    size = _length(A) + 2.0 * _length(a) + abs(q)
     return q, N, 4.0 * (len(u) + 16) * UNIT * size

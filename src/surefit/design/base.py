@@ -51,6 +51,11 @@ class Design(ABC):
     checkpoint: Checkpoint | None = None
 
     @property
+    def held(self) -> Design:
+        """The rows of this process, where they live: all of them, unless they are spread over ranks."""
+        return self
+
+    @property
     def rows_here(self) -> int:
         """How many rows this process holds: all of them, unless they are spread over ranks."""
         return self.shape[0]

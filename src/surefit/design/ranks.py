@@ -90,6 +90,10 @@ class RankRows(Design):
         return f"RankRows({held}, on rank {self.group.rank} of {self.group.size})"
 
     @property
+    def held(self) -> Design:
+        return self.local
+
+    @property
     def rows_here(self) -> int:
         return self.local.shape[0]
 

@@ -80,7 +80,7 @@ class Mixture(DensityMixin, Certified):
     def _in_kind(values: Any, X: Any) -> Any:
         """In the precision of X, as scikit-learn gives it."""
         if is_torch(values):
-            return values.to(X.dtype)
+            return values.to(getattr(X, "rows", X).dtype)
         return values.astype(np.float32) if X.dtype == np.float32 else values
 
     def _proba(self, X: Any) -> Any:
@@ -165,7 +165,8 @@ class Mixture(DensityMixin, Certified):
     def _bring(self, values: Any, X: Any) -> Any:
         """A fitted attribute, in float64, next to X."""
         array = to_numpy(values).astype(np.float64)
-        return like(array, X) if is_torch(X) else array
+        near = getattr(X, "rows", X)  # of rows over ranks, those held here
+        return like(array, near) if is_torch(near) else array
 
     @abstractmethod
     def _n_parameters(self) -> int:

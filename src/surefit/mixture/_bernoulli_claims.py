@@ -57,10 +57,12 @@ def bernoulli_claims(
         objective = value + prior
         rounding = 64 * _EPS * (1.0 + abs(value) + abs(prior) + p.shape[1])
         if single:
-            edge = np.minimum(p, 1.0 - p)
-            rounding += (
-                unit * p.shape[1] * (1.0 + float((1.0 / np.maximum(edge, 1e-30)).max()) * 0.5)
-            )
+            # of log p: its own relative error; of log(1 - p): that of p over 1 - p. A component counts
+            # by its rows, or one without any would excuse the others
+            zeros = mass[:, None] - ones
+            spare = np.maximum(1.0 - p, 1e-30)
+            rounding += unit * float((mass.sum() * p.shape[1] + (zeros / spare).sum()) / n)
+            rounding += unit * model.alpha * float((1.0 + 1.0 / spare).sum()) / n
         claims.append(_responsibilities(proba, rows, exponents, full, rounding))
         claims.append(_identity(weights, exponents))
         said = f"the objective is {objective:.10g}, and final_lower_bound_ {model.final_lower_bound_:.10g}"
@@ -91,7 +93,7 @@ def _pass(model: Any, design: Design, weights: Array, p: Array, full: bool) -> t
     value, mass, ones = 0.0, np.zeros(len(weights)), np.zeros_like(p)
     rows: list[Any] = []
     exponents: list[Array] = []
-    for where, block in design.blocks():
+    for where, block in design.held.blocks():
         for start in range(0, block.shape[0], size):
             part = block[start : start + size]
             dense = np.asarray(part.toarray()) if sp.issparse(part) else to_numpy(part)

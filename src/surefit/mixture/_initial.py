@@ -126,7 +126,8 @@ def start_from(X: Any, design: Design, how: str, n_components: int, rng: Any) ->
 
     def given(rows: slice) -> Any:
         q = (labels[rows, None] == components).astype(np.float64)
-        return like(q, X) if is_torch(X) else q
+        near = getattr(design.held, "X", None)
+        return like(q, near) if is_torch(near) else q
 
     return Start(lambda: given, how == "kmeans")
 
@@ -143,7 +144,7 @@ def _random_source(design: Design, K: int, rng: Any) -> Source:
         q = generator.uniform(size=(rows, K))
         return q / q.sum(axis=1)[:, None]
 
-    if isinstance(design, RowBlocks):  # read in order, again at each pass: never all at once
+    if isinstance(design.held, RowBlocks):  # read in order, again at each pass: never all at once
         state = rng.get_state()
         skip(rng, n)
 
@@ -157,7 +158,7 @@ def _random_source(design: Design, K: int, rng: Any) -> Source:
     skip(rng, first)
     q = draw(rng, here)
     skip(rng, n - first - here)
-    rows_in = getattr(design, "X", None)
+    rows_in = getattr(design.held, "X", None)
     q = like(q, rows_in) if is_torch(rows_in) else q
     return lambda: lambda rows: q[rows]
 
@@ -181,11 +182,7 @@ def data_moments(design: Design) -> tuple[Array, Array]:
     """The mean and the covariance (over n) of all rows, in two passes."""
     n, p = design.shape
     total = np.zeros(p)
-    for _, block in design.blocks():
+    for _, block in design.held.blocks():
         total = total + to_numpy(block.sum(axis=0))
     mean = design.group.sum(total) / n
-    products = np.zeros((p, p))
-    for _, block in design.blocks():
-        apart = block - like(mean, block)
-        products += to_numpy(apart.T @ apart)
-    return mean, design.group.sum(products) / n
+    return mean, design.gram(center=mean) / n

@@ -39,7 +39,17 @@ from numpy.typing import NDArray
 from .._namespace import to_numpy
 from ..certificate import Claim, Kind
 from ..design import Design
-from ._mixture_pass import EPS, Model, Pass, log_sum, model_of, one_step, over_rows_of, rounding_of
+from ._mixture_pass import (
+    EPS,
+    Model,
+    Pass,
+    log_sum,
+    losses_of,
+    model_of,
+    one_step,
+    over_rows_of,
+    rounding_of,
+)
 
 __all__ = ["gaussian_claims"]
 
@@ -65,12 +75,12 @@ def gaussian_claims(
         rounding = rounding_of(fitted, found, unit)
         claims = [
             _parameters(model, fitted, covariances, unit),
-            _responsibilities(found, proba, rounding, full),
+            _responsibilities(found, proba, rounding_of(fitted, found, unit, worst=True), full),
             _identity(fitted, found),
             _value(model, found, rounding),
             _stationary(model, design, fitted, found, kind, reg, unit, full),
         ]
-    if len(model.lower_bounds_):
+    if len(model.lower_bounds_) or model.max_iter > 0:
         claims.append(_monotone(model, found, rounding))
     return [*claims, _floor(fitted, reg, kind)]
 
@@ -87,27 +97,31 @@ def _parameters(model: Any, fitted: Model, covariances: Array, unit: float) -> C
     precisions, factors = (
         to_numpy(v).astype(np.float64) for v in (model.precisions_, model.precisions_cholesky_)
     )
-    p = fitted.means.shape[1]
+    p, K = fitted.means.shape[1], len(fitted.weights)
     if model.covariance_type in ("full", "tied"):
-        inverse = np.abs(precisions @ covariances - np.eye(p)).max()
-        squares = (
-            np.abs(factors @ np.swapaxes(factors, -1, -2) - precisions).max()
-            / np.abs(precisions).max()
-        )
+        inverses = np.abs(precisions @ covariances - np.eye(p))
+        squared = np.abs(factors @ np.swapaxes(factors, -1, -2) - precisions)
     else:
-        inverse = np.abs(precisions * covariances - 1.0).max()
-        squares = np.abs(factors**2 - precisions).max() / np.abs(precisions).max()
+        inverses = np.abs(precisions * covariances - 1.0)
+        squared = np.abs(factors**2 - precisions)
+    parts = 1 if model.covariance_type == "tied" else K  # each is judged by its own condition
+    inverses, squared, sizes = (
+        np.abs(v).reshape(parts, -1).max(axis=1) for v in (inverses, squared, precisions)
+    )
+    squared = squared / sizes
+    bounds = 16 * unit * (p * fitted.largest / fitted.smallest + K)[:parts]
+    k = int(np.argmax(np.maximum(inverses, squared) / bounds))  # a NaN comes first
+    inverse, squares, bound = float(inverses[k]), float(squared[k]), float(bounds[k])
     total = abs(float(fitted.weights.sum()) - 1.0)
     total = total if (fitted.weights >= 0.0).all() else math.inf
-    if model.max_iter == 0:
-        total = 0.0  # a start's weights need not add up
-    observed = max(total, float(inverse), float(squares))
-    condition = float((fitted.largest / fitted.smallest).max())
+    observed = max(
+        inverse, squares, total if model.max_iter > 0 else 0.0
+    )  # a start's need not add up
+    observed = math.nan if math.isnan(inverse + squares) else observed
     statement = (
         f"the weights are not negative and add up to 1 to {total:.1e}, precisions_ times covariances_ is the "
         f"identity to {inverse:.1e}, and precisions_cholesky_ squares to precisions_ to {squares:.1e}"
     )
-    bound = 16 * unit * (p * condition + len(fitted.weights))
     return Claim.check("parameters", statement, Kind.EXACT, observed, bound, "GMM-3")
 
 
@@ -160,15 +174,14 @@ def _monotone(model: Any, found: Pass, rounding: float) -> Claim:
     trace = np.append(np.asarray(model.lower_bounds_, dtype=np.float64), found.value)
     slacks = np.maximum(np.asarray(model.ridge_slacks_, dtype=np.float64), 0.0)
     told = float(model.lower_bound_)
-    if len(slacks) != len(trace) - 1 or told != trace[-2]:
+    if len(trace) < 2 or len(slacks) != len(trace) - 1 or told != trace[-2]:
         words = "lower_bound_, lower_bounds_ and ridge_slacks_ do not belong together"
         return Claim.check("monotone likelihood", words, Kind.BOUND, math.inf, 0.0, "EM-1")
     falls = trace[:-1] - trace[1:]
     beyond = float((falls - slacks).max())
     p = model.means_.shape[1]
-    if (
-        slacks[1:] > 0.5 * p * (1.0 + 1e-6)
-    ).any():  # once reg_covar is in, no precision exceeds 1 / reg_covar
+    most = 0.5 * p * (1.0 + 1e-6) if float(model.reg_covar) > 0.0 else 0.0
+    if (slacks[1:] > most).any():  # once reg_covar is in, no precision exceeds 1 / reg_covar
         beyond = math.inf
     what = "complete log-likelihood" if model.hard else "log-likelihood"
     statement = (
@@ -188,12 +201,12 @@ def _stationary(model: Any, design: Design, fitted: Model, found: Pass, kind: st
         return Claim.undecided(name, why, Kind.STATIONARY, source)
     step = one_step(fitted, found, kind, reg, design.shape[0])
     p = fitted.means.shape[1]
-    sharp = 1.0 / math.sqrt(float(fitted.smallest.min()))
-    floor = 64 * EPS * p * (1.0 + found.spread * sharp * EPS * p)
+    share = found.mass / found.mass.sum()
+    floor = 64 * EPS * p * (1.0 + EPS * float(share @ losses_of(fitted, found, unit)[0]))
     if unit > EPS:
-        condition = float((fitted.largest / fitted.smallest).max())
-        reach = float(np.abs(fitted.means).max(initial=0.0)) * sharp
-        floor += 4.0 * p * unit**2 * (condition**2 + reach**2 + 1.0)
+        condition = fitted.largest / fitted.smallest
+        reach = np.abs(fitted.means).max(axis=1) / np.sqrt(fitted.smallest)
+        floor += 4.0 * p * unit**2 * float(share @ (condition**2 + reach**2 + 1.0))
     observed, gained = step.divergence, ""
     if full and step.model is not None:
         moved = over_rows_of(design, step.model, kind, model.hard, False)

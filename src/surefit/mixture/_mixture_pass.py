@@ -23,6 +23,7 @@ __all__ = [
     "Pass",
     "Step",
     "log_sum",
+    "losses_of",
     "model_of",
     "one_step",
     "over_rows_of",
@@ -54,7 +55,7 @@ class Pass(NamedTuple):
     mass: Array
     first: Array
     second: Array
-    spread: float  # root mean square of ||x - centre||
+    reach: Array  # of each component: root mean square of ||y||, and about that of ||x - centre||
     rows: Any
     exponents: Array
 
@@ -83,7 +84,7 @@ def model_of(kind: str, weights: Array, means: Array, covariances: Array) -> Mod
 
 def over_rows_of(design: Design, model: Model, kind: str, hard: bool, full: bool) -> Pass:
     K, p = model.means.shape
-    centre = model.weights @ model.means
+    centre = design.near_mean()  # of the rows: a component without any may lie anywhere
     matrix = model.roots.ndim == 3
     step = 1 if full else max(1, design.shape[0] // _SAMPLE)
     constants = np.log(model.weights) - 0.5 * p * math.log(2.0 * math.pi) - model.log_dets
@@ -128,7 +129,6 @@ def over_rows_of(design: Design, model: Model, kind: str, hard: bool, full: bool
                 sums = [
                     value,
                     xp.sum(q, axis=0),
-                    xp.sum(rows * rows),
                     xp.sum(heavy, axis=0),
                     second,
                 ]
@@ -139,9 +139,9 @@ def over_rows_of(design: Design, model: Model, kind: str, hard: bool, full: bool
                     sample.append((xp.asarray(some, copy=True), to_numpy(e[first::step])))
         return [total, sample]
 
-    parts = design.fold(part)
+    parts = design.held.fold(part)
     totals = [sum(columns[1:], columns[0]) for columns in zip(*(total for total, _ in parts))]
-    value, mass, square, first, second = (to_numpy(v) for v in design.group.sum(*totals))
+    value, mass, first, second = (to_numpy(v) for v in design.group.sum(*totals))
     rows, exponents = zip(*(entry for _, some in parts for entry in some))
     n = design.shape[0]
     return Pass(
@@ -149,7 +149,7 @@ def over_rows_of(design: Design, model: Model, kind: str, hard: bool, full: bool
         mass,
         first,
         second,
-        math.sqrt(float(square) / n),
+        _reach(model, mass, second, centre),
         array_namespace(rows[0]).concat(rows),
         np.concatenate(exponents),
     )
@@ -162,16 +162,42 @@ def _squares(y: Any) -> Any:
     return (y * y).sum(axis=2)
 
 
-def rounding_of(model: Model, found: Pass, unit: float) -> float:
-    """How far two evaluations of the objective may be apart: by rounding, and by float32 attributes."""
-    p = model.means.shape[1]
-    sharp = 1.0 / math.sqrt(float(model.smallest.min()))
-    slack = 16 * EPS * (1.0 + abs(found.value) + p * (1.0 + found.spread * sharp))
-    if unit > EPS:
-        reach = float(np.abs(model.means).max(initial=0.0)) * sharp * math.sqrt(p)
-        condition = float((model.largest / model.smallest).max())
-        slack += unit * (abs(found.value) + p * condition + reach * (1.0 + unit * reach))
-    return slack
+def _reach(model: Model, mass: Array, second: Array, centre: Array) -> Array:
+    """Root mean squares over the rows of a component, 0 where it has none."""
+    total = np.trace(second, axis1=1, axis2=2) if second.ndim == 3 else second.sum(axis=1)
+    lengths = np.sqrt(np.maximum(total, 0.0) / np.maximum(mass, 1e-300))
+    away = np.linalg.norm(model.means - centre, axis=1) + np.sqrt(model.largest) * lengths
+    return np.where(mass > 0.0, [lengths, away], 0.0)
+
+
+def losses_of(model: Model, found: Pass, unit: float) -> tuple[Array, Array]:
+    """What rounding may do to the exponents of a component's rows: by digits lost, by float32 attributes.
+
+    Of each component by itself: one that has no rows must not excuse the others.
+    """
+    p, (lengths, away) = model.means.shape[1], found.reach
+    sharp = 1.0 / np.sqrt(model.smallest)
+    digits = p * (1.0 + sharp * away * np.maximum(1.0, lengths / math.sqrt(p)))
+    if unit <= EPS:
+        return digits, np.zeros_like(digits)
+    reach = np.abs(model.means).max(axis=1) * sharp * math.sqrt(p)
+    return digits, p * model.largest / model.smallest + reach * (1.0 + unit * reach)
+
+
+def rounding_of(model: Model, found: Pass, unit: float, *, worst: bool = False) -> float:
+    """How far two evaluations of the objective may be apart: by rounding, and by float32 attributes.
+
+    With ``worst`` those of a single row, else of the mean over all of them.
+    """
+    digits, single = losses_of(model, found, unit)
+    if worst:
+        some = found.mass > 1e-12
+        lost, rough = (float(v.max(initial=0.0, where=some)) for v in (digits, single))
+    else:
+        share = found.mass / found.mass.sum()
+        lost, rough = float(share @ digits), float(share @ single)
+    slack = 16 * EPS * (1.0 + abs(found.value) + lost)
+    return slack + (unit * (abs(found.value) + rough) if unit > EPS else 0.0)
 
 
 class Step(NamedTuple):

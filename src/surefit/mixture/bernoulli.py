@@ -160,7 +160,13 @@ class BernoulliMixture(Mixture):
         theta = best.theta
         kind = np.float32 if design.dtype == np.float32 else np.float64
         for name, values in theta._asdict().items():
-            stored = values.to(X.dtype) if is_torch(values) else values.astype(kind)
+            stored = (
+                values.to(getattr(X, "rows", X).dtype) if is_torch(values) else values.astype(kind)
+            )
+            if kind == np.float32:  # only what is 0 or 1 says never or always
+                inside = (values > 0.0) & (values < 1.0)
+                held = array_namespace(stored).clip(stored, 2.0**-126, 1.0 - 2.0**-24)
+                stored = array_namespace(stored).where(inside, held, stored)
             setattr(self, f"{name}_", stored)
         self.converged_, self.n_iter_ = best.converged, len(best.bounds)
         self.lower_bound_, self.lower_bounds_ = best.lower_bound, best.bounds
@@ -172,17 +178,22 @@ class BernoulliMixture(Mixture):
         """The M-step of random responsibilities."""
         K = self.n_components
         skipped, rest = design.first_row, design.shape[0] - design.first_row - design.rows_here
+
+        def sums() -> tuple[Any, Any]:
+            mass, ones = np.zeros(K), np.zeros((K, design.shape[1]))
+            for _, block in design.held.blocks():
+                q = rng.uniform(size=(block.shape[0], K))
+                q /= q.sum(axis=1)[:, None]
+                mass = mass + q.sum(axis=0)
+                near = like(q, block) if is_torch(block) else q
+                ones = ones + to_numpy(self._ones(near, self._binary(block)))
+            return mass, ones
+
         rng.uniform(size=(skipped, K))
-        mass, ones = np.zeros(K), np.zeros((K, design.shape[1]))
-        for _, block in design.blocks():
-            q = rng.uniform(size=(block.shape[0], K))
-            q /= q.sum(axis=1)[:, None]
-            mass = mass + q.sum(axis=0)
-            ones = ones + to_numpy(
-                self._ones(like(q, block) if is_torch(block) else q, self._binary(block))
-            )
+        mass, ones = design.group.sum(
+            *design.group.agree(sums)
+        )  # a row that is not binary ends all
         rng.uniform(size=(rest, K))
-        mass, ones = design.group.sum(mass, ones)
         return self._maximise(self._bring(mass, X), self._bring(ones, X))
 
     def _expect(self, design: Design, theta: _Bernoullis) -> tuple[Any, float]:
@@ -202,7 +213,7 @@ class BernoulliMixture(Mixture):
                 total = [a + b for a, b in zip(total, sums)] if total else sums
             return total
 
-        totals = [sum(columns[1:], columns[0]) for columns in zip(*design.fold(part))]
+        totals = [sum(columns[1:], columns[0]) for columns in zip(*design.held.fold(part))]
         value, mass, ones = design.group.sum(*totals)
         return (mass, ones), (float(value) + self._log_prior(theta.probabilities)) / design.shape[0]
 
@@ -252,15 +263,27 @@ class BernoulliMixture(Mixture):
         xp = array_namespace(theta.weights)
         p = theta.probabilities
         low = -1e300 / max(1, p.shape[1])  # stands for log 0, and can be added up
+        never, always = p <= 0.0, p >= 1.0
         with np.errstate(divide="ignore"):
-            yes, no = (xp.clip(v, low, None) for v in (xp.log(p), xp.log1p(-p)))
+            yes = xp.where(never, p * 0.0, xp.log(p))
+            no = xp.where(always, p * 0.0, xp.log1p(-p))
             weights = xp.clip(xp.log(theta.weights), low, None)
         e = binary @ (yes - no).T
-        return (np.asarray(e) if sp.issparse(binary) else e) + (weights + xp.sum(no, axis=1))
+        e = (np.asarray(e) if sp.issparse(binary) else e) + (weights + xp.sum(no, axis=1))
+        if not bool((never | always).any()):
+            return e
+        # counted apart: what stands for log 0 has no digits left for the rest
+        ones = xp.astype(always, p.dtype)
+        broken = binary @ (xp.astype(never, p.dtype) - ones).T
+        return e + low * (
+            (np.asarray(broken) if sp.issparse(binary) else broken) + xp.sum(ones, axis=1)
+        )
 
     def _log_joint(self, X: Any) -> Any:
         theta = _Bernoullis(self._bring(self.weights_, X), self._bring(self.probabilities_, X))
-        found = [self._joint_of(self._binary(block), theta) for _, block in as_design(X).blocks()]
+        found = [
+            self._joint_of(self._binary(block), theta) for _, block in as_design(X).held.blocks()
+        ]
         return array_namespace(found[0]).concat(found)
 
     def _n_parameters(self) -> int:

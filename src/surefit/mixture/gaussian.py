@@ -272,8 +272,8 @@ class GaussianMixture(Mixture):
         kind = self.covariance_type
 
         def stored(values: Any) -> Any:
-            if is_torch(X):
-                return values.to(X.dtype)
+            if is_torch(values):
+                return values.to(getattr(X, "rows", X).dtype)
             return np.asarray(
                 values, dtype=design.dtype if design.dtype == np.float32 else np.float64
             )

@@ -40,7 +40,7 @@ def als_full(design: Design, V: Array, mean: float, penalties: Penalties) -> Ite
         matrix = gram + np.diag(items)
         gradient = np.linalg.norm(V @ matrix - cross)
         size = np.linalg.norm(cross)
-        new = cross @ pseudo_inverse(matrix)
+        new = solved(cross, matrix, pseudo_inverse(matrix))
         bases = balance(
             _scaled(squares, penalties, p), _scaled(new.T @ new, penalties, n), penalties
         )
@@ -56,14 +56,15 @@ def one_pass(
     F, shift = V.copy(), np.full(len(V), mean)
     if biases:
         F[:, -1], shift = 1.0, mean + V[:, -1]
-    B = F @ pseudo_inverse(F.T @ F + np.diag(lam))
-    offset = shift @ B
+    matrix = F.T @ F + np.diag(lam)
+    inverse, offset = pseudo_inverse(matrix), shift @ F
 
     def part(blocks: Iterator[tuple[slice, Any]]) -> tuple[list[Any], float, Any, Any, Any]:
         found, loss, gram, cross, squares = [], 0.0, 0.0, 0.0, 0.0
         for _, block in blocks:
             block = _dense(block)
-            U = block @ like(B, block) - like(offset, block)
+            right = block @ like(F, block) - like(offset, block)
+            U = solved(right, like(matrix, block), like(inverse, block))
             rest = block - U @ like(F.T, block) - like(shift, block)
             loss += 0.5 * float((rest * rest).sum() + (U * U).sum(axis=0) @ like(lam, block))
             W, target = U, block - like(np.full(1, mean), block)
@@ -98,6 +99,12 @@ def pseudo_inverse(matrix: Array) -> Array:
     kept = values > len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
     inverse: Array = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
     return inverse
+
+
+def solved(right: Any, matrix: Any, inverse: Any) -> Any:
+    """Rows u with u matrix = right, refined once: an inverse alone leaves a residual of its condition."""
+    u = right @ inverse
+    return u + (right - u @ matrix) @ inverse
 
 
 def _strengths(penalties: Penalties, n: int, p: int) -> tuple[Array, Array]:

@@ -194,7 +194,7 @@ def steps_of(
 
     def sums_around(theta: Gaussians, centres: Any) -> tuple[Any, Sums]:
         ready = prepared(theta, centres)
-        parts = design.fold(lambda blocks: add_rows(blocks, ready, hard))
+        parts = design.held.fold(lambda blocks: add_rows(blocks, ready, hard))
         total = [sum(columns[1:], columns[0]) for columns in zip(*parts)]
         value, mass, first, second = design.group.sum(*total)
         return value / design.shape[0], Sums(centres, mass, first, second, theta)
@@ -231,7 +231,7 @@ def _read(*numbers: Any) -> list[float]:
 def log_joint(design: Design, theta: Gaussians) -> Any:
     """log pi_k + log N(x_n | mu_k, Sigma_k) for the rows held here, next to them: (n, K)."""
     ready = prepared(theta, theta.means)
-    parts = design.fold(lambda blocks: [joint_rows(block, ready) for _, block in blocks])
+    parts = design.held.fold(lambda blocks: [joint_rows(block, ready) for _, block in blocks])
     found = [part for some in parts for part in some]
     return array_namespace(found[0]).concat(found) if len(found) > 1 else found[0]
 
@@ -243,7 +243,7 @@ def mean_value(design: Design, theta: Gaussians, hard: bool) -> float:
     def part(blocks: Iterator[tuple[slice, Any]]) -> Any:
         return sum(total_of(joint_rows(block, ready), hard) for _, block in blocks)
 
-    total = sum(design.fold(part))
+    total = sum(design.held.fold(part))
     return float(to_numpy(design.group.sum(total))) / design.shape[0]
 
 
@@ -262,7 +262,7 @@ def start_sums(design: Design, kind: str, K: int, moments: tuple[Any, Any], star
     plain = Gaussians(shape, xp.ones_like(centres[:, 0]), centres, None, factors)
     for _ in range(2):
         ready, given = prepared(plain, centres), start.source()
-        parts = design.fold(lambda blocks, r=ready, g=given: add_rows(blocks, r, False, g))  # type: ignore[misc]
+        parts = design.held.fold(lambda blocks, r=ready, g=given: add_rows(blocks, r, False, g))  # type: ignore[misc]
         total = [sum(columns[1:], columns[0]) for columns in zip(*parts)]
         _, mass, first, second = design.group.sum(*total)
         sums = Sums(centres, mass, first, second, plain)

@@ -69,7 +69,8 @@ def describe(design: Design, weights: Any, extra: Array | None = None) -> Settin
     def part(rows: slice, block: Any) -> tuple[Array, float, float]:
         w = None if weights is None else weights[rows]
         if sp.issparse(block):
-            squares = block.multiply(block)
+            wide = block.astype(np.float64, copy=False)
+            squares = wide.multiply(wide)
             each = np.asarray(squares.sum(axis=1)).ravel()
             reach = float(abs(block.data).max(initial=0.0))
             return (
@@ -114,7 +115,7 @@ def describe(design: Design, weights: Any, extra: Array | None = None) -> Settin
 
 def _column_sums(block: Any) -> Array:
     if sp.issparse(block):
-        return np.asarray(block.sum(axis=0), dtype=np.float64).ravel()
+        return np.asarray(block.astype(np.float64, copy=False).sum(axis=0)).ravel()
     if is_torch(block):
         return to_numpy(block.double().sum(dim=0))
     sums: Array = np.sum(
