@@ -101,7 +101,9 @@ def _tail(trace: float, S: Array, error: float, K: int, shape: tuple[int, int]) 
         )
         return Bound(0.0, METHOD, why)
     if too_small(trace, n * p):
-        return Bound(0.0, METHOD, f"the rows differ by too little for squares in float64 ({trace:.1g})")
+        return Bound(
+            0.0, METHOD, f"the rows differ by too little for squares in float64 ({trace:.1g})"
+        )
     value = trace - top_sum_bound(S, k) - (1.0 + np.sqrt(k)) * error
     if not value > 0.0:
         return Bound(0.0, METHOD, f"the rows span {k} dimensions to rounding, as {K} centres do")

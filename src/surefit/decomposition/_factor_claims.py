@@ -34,7 +34,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._jit.factor_gradients import row_gradients
-from .._namespace import like, to_numpy
+from .._namespace import is_torch, like, to_numpy
 from .._threads import over_rows
 from ..certificate import Claim, Kind
 from ..design import Design, as_design
@@ -70,6 +70,7 @@ def claims(model: Any, X: Any, *, full: bool) -> list[Claim]:
     U, V = _augmented(model)
     rows = X.rows if hasattr(X, "rows_by_rank") else X  # those of this rank
     sparse = sp.issparse(rows) or model.method == "sgd"
+    U = like(to_numpy(U), rows) if is_torch(rows) and not sparse else to_numpy(U)
     found = _observed(model, rows, design.group, U, V) if sparse else _whole(model, design, U, V)
     out = [_loss_claim(model, found), *_block_claims(model, found)]
     if model.method == "als":
@@ -246,6 +247,9 @@ def _loss_claim(model: Any, found: Evaluation) -> Claim:
     away = (
         max(abs(end - found.loss) for end in ends) if not any(map(math.isnan, ends)) else math.nan
     )
+    if not model.biases and model.global_mean_ != 0.0:
+        statement = f"there are no biases, but a mean of {model.global_mean_:.6g} is taken off"
+        return Claim.check("loss", statement, Kind.EXACT, math.nan, found.floor, "MF-1")
     statement = (
         f"half the squared residuals plus the penalty is {found.loss:.6g}, which the record misses by "
         f"{away:.2g}"

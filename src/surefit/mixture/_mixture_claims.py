@@ -38,7 +38,17 @@ from numpy.typing import NDArray
 from .._namespace import to_numpy
 from ..certificate import Claim, Kind
 from ..design import Design
-from ._mixture_pass import EPS, Model, Pass, log_sum, losses_of, model_of, one_step, over_rows_of, rounding_of
+from ._mixture_pass import (
+    EPS,
+    Model,
+    Pass,
+    log_sum,
+    losses_of,
+    model_of,
+    one_step,
+    over_rows_of,
+    rounding_of,
+)
 
 __all__ = ["gaussian_claims"]
 
@@ -103,7 +113,9 @@ def _parameters(model: Any, fitted: Model, covariances: Array, unit: float) -> C
     inverse, squares, bound = float(inverses[k]), float(squared[k]), float(bounds[k])
     total = abs(float(fitted.weights.sum()) - 1.0)
     total = total if (fitted.weights >= 0.0).all() else math.inf
-    observed = max(inverse, squares, total if model.max_iter > 0 else 0.0)  # a start's need not add up
+    observed = max(
+        inverse, squares, total if model.max_iter > 0 else 0.0
+    )  # a start's need not add up
     observed = math.nan if math.isnan(inverse + squares) else observed
     statement = (
         f"the weights are not negative and add up to 1 to {total:.1e}, precisions_ times covariances_ is the "

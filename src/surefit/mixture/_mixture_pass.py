@@ -192,12 +192,12 @@ def rounding_of(model: Model, found: Pass, unit: float, *, worst: bool = False) 
     digits, single = losses_of(model, found, unit)
     if worst:
         some = found.mass > 1e-12
-        digits, single = (float(v.max(initial=0.0, where=some)) for v in (digits, single))
+        lost, rounded = (float(v.max(initial=0.0, where=some)) for v in (digits, single))
     else:
         share = found.mass / found.mass.sum()
-        digits, single = float(share @ digits), float(share @ single)
-    slack = 16 * EPS * (1.0 + abs(found.value) + digits)
-    return slack + (unit * (abs(found.value) + single) if unit > EPS else 0.0)
+        lost, rounded = float(share @ digits), float(share @ single)
+    slack = 16 * EPS * (1.0 + abs(found.value) + lost)
+    return slack + (unit * (abs(found.value) + rounded) if unit > EPS else 0.0)
 
 
 class Step(NamedTuple):

@@ -270,7 +270,9 @@ class BernoulliMixture(Mixture):
         # counted apart: what stands for log 0 has no digits left for the rest
         ones = xp.astype(always, p.dtype)
         broken = binary @ (xp.astype(never, p.dtype) - ones).T
-        return e + low * ((np.asarray(broken) if sp.issparse(binary) else broken) + xp.sum(ones, axis=1))
+        return e + low * (
+            (np.asarray(broken) if sp.issparse(binary) else broken) + xp.sum(ones, axis=1)
+        )
 
     def _log_joint(self, X: Any) -> Any:
         theta = _Bernoullis(self._bring(self.weights_, X), self._bring(self.probabilities_, X))
