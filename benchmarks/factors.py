@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from .harness import paired
 from .peers import ours, peer
-from .report import goal_line, ratio_text, short, size, table
+from .report import goal_cells, goal_line, paired_page, ratio_text, short, size
 
 TITLE = "Matrix factorisation"
 TEXT = """
@@ -56,17 +56,11 @@ def page(results: dict[str, Any]) -> str:
              "goal", "reached"]  # fmt: skip
     lines = []
     for row in results["rows"]:
-        goal, made = "–", "–"
-        if row["goal"]:
-            goal, made = f"{row['goal']:g}×", goal_line(row)["reached"]
         lines.append([
             row["work"], row["peer name"], row["setting"], short(row["ours"]), short(row["peer"]),
-            ratio_text(row), f"{row['worst']:.2f}", row["our end"], row["peer end"], goal, made,
+            ratio_text(row), f"{row['worst']:.2f}", row["our end"], row["peer end"], *goal_cells(row),
         ])  # fmt: skip
-    text = f"## {TITLE}\n\n{TEXT.strip()}\n\n{table(heads, lines)}\n"
-    if any(goal["reached"] != "yes" for goal in results["goals"]):
-        text += f"\nWhat stands in the way: {' '.join(WHY.split())}\n"
-    return text
+    return paired_page(TITLE, TEXT, WHY, results, heads, lines)
 
 
 # ---------------------------------------------------------------------------- data

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 from .harness import paired, seconds
 from .peers import ours, peer
-from .report import goal_line, ratio_text, short, size, table
+from .report import goal_cells, goal_line, paired_page, ratio_text, short, size
 
 TITLE = "Gaussian mixtures"
 TEXT = """
@@ -77,18 +77,11 @@ def page(results: dict[str, Any]) -> str:
     ]
     lines = []
     for row in results["rows"]:
-        goal, made = "–", "–"
-        if row["goal"]:
-            goal, made = f"{row['goal']:g}×", goal_line(row)["reached"]
         lines.append([
             row["work"], row["peer name"], short(row["ours"]), short(row["alone"]), short(row["peer"]),
-            ratio_text(row), f"{row['worst']:.2f}", f"{row['difference']:.1e}", goal, made,
+            ratio_text(row), f"{row['worst']:.2f}", f"{row['difference']:.1e}", *goal_cells(row),
         ])  # fmt: skip
-    text = f"## {TITLE}\n\n{TEXT.strip()}\n\n{table(heads, lines)}\n"
-    if any(goal["reached"] != "yes" for goal in results["goals"]):
-        text += f"\nWhat stands in the way: {' '.join(WHY.split())}\n"
-    first = dict.fromkeys(f"{row['work']}: {short(row['first call'])}" for row in results["rows"])
-    return text + f"\nFirst call of ours, in seconds: {'; '.join(first)}.\n"
+    return paired_page(TITLE, TEXT, WHY, results, heads, lines)
 
 
 def rows(n: int, p: int, K: int, rng: np.random.Generator) -> Any:

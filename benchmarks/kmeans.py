@@ -10,7 +10,7 @@ import numpy as np
 from .data import public
 from .harness import paired, seconds
 from .peers import ours, peer
-from .report import goal_line, ratio_text, short, size, table
+from .report import goal_cells, goal_line, paired_page, ratio_text, short, size
 
 TITLE = "k-means"
 TEXT = """
@@ -87,18 +87,11 @@ def page(results: dict[str, Any]) -> str:
     ]
     lines = []
     for row in results["rows"]:
-        goal, made = "–", "–"
-        if row["goal"]:
-            goal, made = f"{row['goal']:g}×", goal_line(row)["reached"]
         lines.append([
             row["work"], row["peer name"], short(row["ours"]), short(row["peer"]), ratio_text(row),
-            f"{row['worst']:.2f}", *map(short, row["pass"]), f"{row['sum']:.0e}", goal, made,
+            f"{row['worst']:.2f}", *map(short, row["pass"]), f"{row['sum']:.0e}", *goal_cells(row),
         ])  # fmt: skip
-    text = f"## {TITLE}\n\n{TEXT.strip()}\n\n{table(heads, lines)}\n"
-    if any(goal["reached"] != "yes" for goal in results["goals"]):
-        text += f"\nWhat stands in the way: {' '.join(WHY.split())}\n"
-    first = dict.fromkeys(f"{row['work']}: {short(row['first call'])}" for row in results["rows"])
-    return text + f"\nFirst call of ours, in seconds: {'; '.join(first)}.\n"
+    return paired_page(TITLE, TEXT, WHY, results, heads, lines)
 
 
 def wcss(X: Any, centres: Any) -> float:

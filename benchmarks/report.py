@@ -12,7 +12,9 @@ from typing import Any
 __all__ = [
     "ROOT",
     "gap_text",
+    "goal_cells",
     "goal_line",
+    "paired_page",
     "race_goals",
     "race_page",
     "ratio_text",
@@ -144,6 +146,24 @@ def goal_line(row: Mapping[str, Any], peer: str = "scikit-learn") -> dict[str, s
         "measured": ratio_text(row),
         "reached": "yes" if ratio >= row["goal"] else "**no**",
     }
+
+
+def goal_cells(row: Mapping[str, Any]) -> list[str]:
+    """The last two cells of such work: its goal, and whether that is reached."""
+    return [f"{row['goal']:g}×", goal_line(row)["reached"]] if row["goal"] else ["–", "–"]
+
+
+def paired_page(
+    title: str, text: str, why: str, results: Mapping[str, Any], heads: Sequence[str],
+    lines: Sequence[Sequence[str]],
+) -> str:  # fmt: skip
+    """The section of work that is timed in pairs: a table, what stands in the way, and first calls."""
+    found = f"## {title}\n\n{text.strip()}\n\n{table(heads, lines)}\n"
+    if any(goal["reached"] != "yes" for goal in results["goals"]):
+        found += f"\nWhat stands in the way: {' '.join(why.split())}\n"
+    rows = [row for row in results["rows"] if "first call" in row]
+    first = dict.fromkeys(f"{row['work']}: {short(row['first call'])}" for row in rows)
+    return found + (f"\nFirst call of ours, in seconds: {'; '.join(first)}.\n" if first else "")
 
 
 def reached(row: Mapping[str, Any]) -> str:

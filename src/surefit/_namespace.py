@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._alone import is_torch
 from ._ranks import RankVector
-from .distributed import is_torch
 
 __all__ = [
     "array_namespace",

@@ -31,11 +31,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import io
 import os
-import re
 import sys
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -43,7 +40,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._files import write_atomically
+from ._alone import ALONE, Alone, as_array, is_torch, one_or_all, pack_signs, unpack_signs
+from ._checkpoint import Checkpoint, CheckpointError, key_of
 
 __all__ = [
     "ALONE",
@@ -55,7 +53,9 @@ __all__ = [
     "Ranks",
     "Traffic",
     "connect",
+    "key_of",
     "pack_signs",
+    "shared_random_state",
     "unpack_signs",
 ]
 
@@ -70,58 +70,12 @@ class RankLost(ConnectionError):
     """A rank no longer answers."""
 
 
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be read."""
-
-
 @dataclass
 class Traffic:
     """What a rank has handed to the others: messages, and bytes of their contents."""
 
     messages: int = 0
     bytes: int = 0
-
-
-class Alone:
-    """A group of one process: its sums are its own."""
-
-    rank, size = 0, 1
-
-    def sum(self, *arrays: Any) -> Any:
-        """The arrays, each summed over the ranks; one array, or a tuple of several."""
-        return _one_or_all([_as_array(array) for array in arrays])
-
-    def max(self, *arrays: Any) -> Any:
-        """The arrays, each the largest over the ranks, entry by entry."""
-        return self.sum(*arrays)
-
-    def gather(self, thing: T) -> list[T]:
-        """What each rank gave, in the order of the ranks."""
-        return [thing]
-
-    def share(self, thing: T) -> T:
-        """What the first rank gave."""
-        return thing
-
-    def agree(self, work: Callable[[], T]) -> T:
-        """``work()``; what it raises on one rank is raised on all."""
-        return work()
-
-    def majority(self, values: Any) -> NDArray[np.int8]:
-        """The sign that most ranks gave each entry: 1, -1, or 0 where they are even; a 0 votes for 1.
-
-        A rank sends one bit an entry, 1/32 of a float32. This is the sign of the sum of the signs, and not
-        always that of the sum: it is the latter where all ranks have the same sign.
-        """
-        return unpack_signs(pack_signs(values), np.size(values)).reshape(np.shape(values))
-
-    def share_of(self, count: int) -> slice:
-        """The rows of this rank when ``count`` are spread evenly, in order."""
-        first, last = (count * k // self.size for k in (self.rank, self.rank + 1))
-        return slice(first, last)
-
-
-ALONE = Alone()
 
 
 class Ranks(Alone):
@@ -157,7 +111,7 @@ class Ranks(Alone):
         import torch
         import torch.distributed as dist
 
-        arrays = tuple(_as_array(array) for array in arrays)
+        arrays = tuple(as_array(array) for array in arrays)
         device = next((a.device for a in arrays if is_torch(a)), torch.device("cpu"))
         flat = [torch.as_tensor(a, device=device).reshape(-1).double() for a in arrays]
         packed = torch.cat(flat)
@@ -166,7 +120,7 @@ class Ranks(Alone):
         with self._named(f"a {how.lower()} of {packed.numel()} numbers"):
             dist.all_reduce(packed, getattr(dist.ReduceOp, how))
         parts = packed.split([part.numel() for part in flat])
-        return _one_or_all([_like(part, array) for part, array in zip(parts, arrays)])
+        return one_or_all([_like(part, array) for part, array in zip(parts, arrays)])
 
     def gather(self, thing: T) -> list[T]:
         import torch.distributed as dist
@@ -275,47 +229,10 @@ def _attempt() -> str:
     return f"surefit-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') if alone else 'all'}"
 
 
-def pack_signs(values: Any) -> NDArray[np.uint8]:
-    """The signs of the entries, eight to a byte; 0 counts as positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> gradient = np.linspace(-1.0, 2.0, 6400, dtype=np.float32)
-    >>> signs = pack_signs(gradient)
-    >>> gradient.nbytes / signs.nbytes
-    32.0
-    >>> bool((unpack_signs(signs, 6400) == np.where(gradient < 0, -1, 1)).all())
-    True
-    """
-    entries = np.asarray(values)
-    if np.isnan(entries).any():
-        raise ValueError("a value is NaN, which has no sign: check the gradient.")
-    return np.packbits(entries.reshape(-1) >= 0)
-
-
-def unpack_signs(packed: NDArray[np.uint8], count: int) -> NDArray[np.int8]:
-    """The ``count`` signs, 1 or -1, that :func:`pack_signs` put into these bytes."""
-    if len(packed) != -(-count // 8):
-        raise ValueError(f"{count} signs take {-(-count // 8)} bytes, got {len(packed)}.")
-    bits = np.unpackbits(packed, count=count)
-    return np.where(bits == 1, 1, -1).astype(np.int8)
-
-
-def is_torch(x: Any) -> bool:
-    """Whether x is a torch tensor; does not import torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
-
-
 def _joined() -> bool:
     """Whether this process is in a group already; does not import torch."""
     dist = sys.modules.get("torch.distributed")
     return dist is not None and dist.is_available() and dist.is_initialized()
-
-
-def _as_array(array: Any) -> Any:
-    return array if is_torch(array) else np.asarray(array)
 
 
 def _like(part: Any, array: Any) -> Any:
@@ -326,76 +243,18 @@ def _like(part: Any, array: Any) -> Any:
     return part.cpu().numpy().reshape(array.shape).astype(kind)
 
 
-def _one_or_all(arrays: list[Any]) -> Any:
-    return arrays[0] if len(arrays) == 1 else tuple(arrays)
+def shared_random_state(group: Alone, random_state: Any) -> Any:
+    """scikit-learn's generator for ``random_state``, in the same state on every rank.
 
-
-# ---------------------------------------------------------------------------- checkpoints
-
-
-class Checkpoint:
-    """A folder in which fits keep their state, one file a fit.
-
-    A file is written by the first rank, beside its place, synced and renamed: a crash leaves the last whole
-    one. It holds arrays only, and is read without running anything. The state of a fit does not depend on how
-    many ranks there are, so that a job may go on with another number of them.
-
-    Parameters
-    ----------
-    folder : path
-        Made where it is not there. All ranks name the same folder; only the first one reads and writes it.
-    group : Alone or Ranks
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np
-    >>> kept = Checkpoint(tempfile.mkdtemp())
-    >>> kept.load("means-1f")
-    >>> kept.save("means-1f", {"step": np.array(3), "centres": np.eye(2)})
-    >>> int(kept.load("means-1f")["step"])
-    3
+    A seed gives the numbers that it gives to one process.
     """
+    from sklearn.utils import check_random_state
 
-    def __init__(self, folder: Any, group: Alone | Ranks = ALONE) -> None:
-        self.folder, self.group = os.fspath(folder), group
-        group.agree(self._prepare)
-
-    def _prepare(self) -> None:
-        if self.group.rank == 0:
-            os.makedirs(self.folder, exist_ok=True)
-
-    def _path(self, key: str) -> str:
-        if not re.fullmatch(r"[\w.-]+", key):
-            raise ValueError(f"key must be letters, digits, '-', '_' and '.', got {key!r}.")
-        return os.path.join(self.folder, f"{key}.npz")
-
-    def save(self, key: str, state: dict[str, NDArray[Any]]) -> None:
-        """Keep a state; only the first rank writes, and the others do not wait for it."""
-        if self.group.rank == 0:
-            buffer = io.BytesIO()
-            np.savez(buffer, allow_pickle=False, **state)
-            write_atomically(self._path(key), [buffer.getbuffer()])
-
-    def load(self, key: str) -> dict[str, NDArray[Any]] | None:
-        """The state last kept under this key, on every rank; None where there is none."""
-        return self.group.share(self.group.agree(lambda: self._read(key)))
-
-    def _read(self, key: str) -> dict[str, NDArray[Any]] | None:
-        path = self._path(key)
-        if self.group.rank != 0 or not os.path.exists(path):
-            return None
-        try:
-            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
-        except (
-            OSError,
-            ValueError,
-            AttributeError,
-            TypeError,
-            zipfile.BadZipFile,
-            EOFError,
-            KeyError,
-        ) as error:
-            raise CheckpointError(
-                f"the checkpoint {path} cannot be read: {error}. Delete it to start the fit afresh."
-            ) from error
+    rng = check_random_state(random_state)
+    if group.size > 1 and not isinstance(random_state, (int, np.integer)):
+        if (
+            random_state is None or random_state is np.random
+        ):  # the numbers of other work stay its own
+            rng = np.random.RandomState(rng.randint(2**31 - 1))
+        rng.set_state(group.share(rng.get_state()))
+    return rng

@@ -7,7 +7,6 @@ the centres and are found again. So a fit that goes on ends with the bits of one
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from .._namespace import to_numpy
 from ..design import Design
+from ..distributed import key_of
 from ..iterate import Stop, run
 from ..solvers.lloyd import Setting, inertia, labeller_of, lloyd
 from .base import initial_centres
@@ -165,13 +165,7 @@ class Kept:
         self.fixed: dict[str, Any] = {}
         if self.place is None:
             return
-        chosen = {
-            name: repr(v)
-            for name, v in sorted(model.get_params(deep=False).items())
-            if name not in _ASIDE
-        }
-        words = hashlib.blake2b(repr(chosen).encode(), digest_size=8).hexdigest()
-        self.key = f"{type(model).__name__}-{words}-{data_id()}"
+        self.key = key_of(model, data_id())
 
     def load(self) -> dict[str, Any] | None:
         return None if self.place is None else self.place.load(self.key)
@@ -194,6 +188,3 @@ class Kept:
         if self.place is not None:
             moving = {"centres": centres, "previous": previous, "trace": np.array(trace)}
             self.place.save(self.key, self.fixed | moving)
-
-
-_ASIDE = ("verbose", "certify", "copy_x", "algorithm")

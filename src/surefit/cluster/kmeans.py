@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from .._namespace import like, to_numpy
 from ..certificate import Claim
 from ..design import as_design
+from ..distributed import shared_random_state
 from ..fingerprint import fingerprint
 from ..solvers.lloyd import describe
 from ._kmeans_claims import kmeans_claims
@@ -129,7 +129,7 @@ class KMeans(Means):
                 stacklevel=2,
             )
         given = self._given_centres(X)
-        random_state = check_random_state(self._seed(design))
+        random_state = shared_random_state(design.group, self.random_state)
         w = held(weights, design)
         setting = describe(design, w, given)
         check_scale(setting.spread, 1.0 / setting.frame.scale)
@@ -153,14 +153,6 @@ class KMeans(Means):
                 stacklevel=2,
             )
         return self._seal(X, None, weights, found.stopped)
-
-    def _seed(self, design: Any) -> Any:
-        """The random state, the same on all ranks."""
-        if design.group.size == 1 or not (
-            self.random_state is None or self.random_state is np.random
-        ):
-            return self.random_state
-        return design.group.share(int(check_random_state(self.random_state).randint(2**31 - 1)))
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         return kmeans_claims(self, X, sample_weight, full=full)

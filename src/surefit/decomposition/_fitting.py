@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from .._namespace import is_torch, to_numpy
 from ..design import as_design
-from ..distributed import ALONE
+from ..distributed import ALONE, key_of
 from ..fingerprint import fingerprint
 from ..iterate import Fit, run
 from ..solvers.factor_als import als, penalty, row_loss
@@ -155,8 +154,7 @@ class Fitting(BaseEstimator):
         """Run ALS from V, or from where a checkpoint left it; keep the next V in it after each iteration."""
         kept, key, past = _kept(X), "", np.empty(0)
         if kept is not None:
-            told = f"{self.get_params()} {fingerprint(X)}".encode()
-            key = f"MatrixFactorization-{hashlib.blake2b(told, digest_size=12).hexdigest()}"
+            key = key_of(self, fingerprint(X))
             if (state := kept.load(key)) is not None:
                 V, past = state["items"].astype(V.dtype), state["losses"]
         losses = list(past)

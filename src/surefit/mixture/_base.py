@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import DensityMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._namespace import array_namespace, is_torch, like, to_numpy
@@ -30,6 +31,7 @@ class Mixture(DensityMixin, Certified):
 
     paradigm: ClassVar[str] = "unsupervised"
     n_components: int
+    random_state: Any
     weights_: Any
     _least_rows: ClassVar[int] = 1
     _sparse: ClassVar[Any] = False
@@ -135,6 +137,30 @@ class Mixture(DensityMixin, Certified):
         """
         X = self._rows(X)
         return self._in_kind(self._proba(X), X)
+
+    @abstractmethod
+    def _drawn(self, rng: Any, counts: Any) -> Any:
+        """Rows of the components one after the other, so many of each."""
+
+    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
+        """Rows drawn from the fitted model, component by component, and their components.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(
+                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
+            )
+        rng = check_random_state(self.random_state)
+        weights = to_numpy(self.weights_).astype(np.float64)
+        counts = rng.multinomial(n_samples, weights / weights.sum())
+        rows, labels = self._drawn(rng, counts), np.repeat(np.arange(len(counts)), counts)
+        if is_torch(self.weights_):
+            return like(rows, self.weights_), like(labels, self.weights_)
+        return rows, labels
 
     def _bring(self, values: Any, X: Any) -> Any:
         """A fitted attribute, in float64, next to X."""

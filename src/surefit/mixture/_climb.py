@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._namespace import to_numpy
 from ..design import Design
+from ..distributed import key_of
 from ..fingerprint import fingerprint
 from ..iterate import Iterate, Stop, run
 
@@ -133,15 +133,6 @@ class Restarts:
 
     # ------------------------------------------------------------------ checkpoints
 
-    @property
-    def key(self) -> str:
-        """Of the class, the parameters and the data."""
-        params = self.model.get_params(deep=False)
-        if not isinstance(params.get("random_state"), (int, np.integer)):
-            params["random_state"] = None
-        digest = joblib.hash([sorted(params.items(), key=lambda item: item[0])])
-        return f"{type(self.model).__name__}-{digest}-{fingerprint(self.design)}"
-
     def _save(self, climb: Climb, number: int, best: Climb | None, rng: Any) -> None:
         _, keys, place, has, cached = rng.get_state(legacy=True)
         state = {"restart": np.array(number), "keys": keys, "rest": np.array([place, has, cached])}
@@ -151,14 +142,14 @@ class Restarts:
                 state[f"{name}.bounds"] = np.array(one.bounds)
                 state[f"{name}.slacks"] = np.array([float(to_numpy(s)) for s in one.slacks])
                 state[f"{name}.converged"] = np.array(one.converged)
-        self.design.checkpoint.save(self.key_, state)  # type: ignore[union-attr]
+        self.design.checkpoint.save(self.key, state)  # type: ignore[union-attr]
 
     def _resumed(self, rng: Any) -> tuple[int, Climb | None, Climb | None]:
         """(restart, the climb under way, the best so far) of a fit that was cut off."""
         if self.design.checkpoint is None:
             return 0, None, None
-        self.key_ = self.key
-        state = self.design.checkpoint.load(self.key_)
+        self.key = key_of(self.model, fingerprint(self.design))
+        state = self.design.checkpoint.load(self.key)
         if state is None:
             return 0, None, None
         place, has, cached = state["rest"]

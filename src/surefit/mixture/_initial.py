@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 
 from .._namespace import is_torch, like, to_numpy
 from ..design import Design, RowBlocks, as_design
+from ..distributed import shared_random_state
 from ..inputs import checked_tensor
 from ..solvers.gaussian_mixture import Start
 from ..solvers.seeding import plus_plus, rows_at
@@ -86,7 +87,7 @@ def initial_parameters(
             f"n_components must be between 1 and the number of rows, {design.shape[0]}, "
             f"got {n_components}."
         )
-    rng = shared_generator(design, random_state)
+    rng = shared_random_state(design.group, random_state)
     how = "k-means++" if means == "k-means++" else "random_from_data"
     chosen = _chosen_rows(design, how, n_components, rng)
     _, covariance = data_moments(design)
@@ -185,13 +186,3 @@ def data_moments(design: Design) -> tuple[Array, Array]:
         total = total + to_numpy(block.sum(axis=0))
     mean = design.group.sum(total) / n
     return mean, design.gram(center=mean) / n
-
-
-def shared_generator(design: Design, random_state: Any) -> Any:
-    """scikit-learn's generator, in the state that it has on the first rank."""
-    rng = check_random_state(random_state)
-    if design.group.size > 1:
-        state = design.group.share(rng.get_state())
-        rng = np.random.RandomState()
-        rng.set_state(state)
-    return rng

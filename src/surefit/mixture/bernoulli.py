@@ -26,20 +26,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from .._namespace import array_namespace, is_torch, like, to_numpy
 from .._threads import one_thread
 from ..base import Certified
 from ..certificate import Claim
 from ..design import Design, as_design
+from ..distributed import shared_random_state
 from ..solvers.em import expectation_maximisation
 from ._base import Mixture
 from ._bernoulli_claims import bernoulli_claims
 from ._climb import Restarts
-from ._initial import shared_generator
 
 __all__ = ["BernoulliMixture"]
 
@@ -146,7 +144,7 @@ class BernoulliMixture(Mixture):
         """
         X, _, _ = self._validate_training_data(X, None, None, reset=True)
         design = as_design(X)
-        rng = shared_generator(design, self.random_state)
+        rng = shared_random_state(design.group, self.random_state)
         restarts = Restarts(
             self,
             design,
@@ -292,25 +290,11 @@ class BernoulliMixture(Mixture):
         K, p = self.probabilities_.shape
         return int(K * p + K - 1)
 
-    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
-        """Rows of 0 and 1 drawn from the model, component by component, and their components.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        """
-        check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
-            )
-        rng = check_random_state(self.random_state)
-        weights, p = (to_numpy(v).astype(np.float64) for v in (self.weights_, self.probabilities_))
-        labels = np.repeat(np.arange(len(p)), rng.multinomial(n_samples, weights / weights.sum()))
-        rows = (rng.uniform(size=(n_samples, p.shape[1])) < p[labels]).astype(np.float64)
-        if is_torch(self.probabilities_):
-            return like(rows, self.probabilities_), like(labels, self.probabilities_)
-        return rows, labels
+    def _drawn(self, rng: Any, counts: Any) -> Any:
+        p = to_numpy(self.probabilities_).astype(np.float64)
+        return (rng.uniform(size=(counts.sum(), p.shape[1])) < np.repeat(p, counts, axis=0)).astype(
+            np.float64
+        )
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         return bernoulli_claims(self, as_design(X), self._proba, full=full)

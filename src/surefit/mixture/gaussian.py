@@ -17,15 +17,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import get_config
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from .._namespace import is_torch, like, to_numpy
+from .._namespace import is_torch, to_numpy
 from .._threads import one_thread
 from ..base import Certified
 from ..certificate import Claim
 from ..design import Design, as_design
+from ..distributed import shared_random_state
 from ..solvers.em import expectation_maximisation
 from ..solvers.gaussian_mixture import (
     Gaussians,
@@ -41,7 +40,7 @@ from ..solvers.gaussian_mixture import (
 from ._base import Mixture
 from ._checks import checked_means, checked_precisions, checked_weights
 from ._climb import Climb, Restarts
-from ._initial import data_moments, shared_generator, start_from
+from ._initial import data_moments, start_from
 from ._mixture_claims import gaussian_claims
 
 __all__ = ["GaussianMixture"]
@@ -203,7 +202,7 @@ class GaussianMixture(Mixture):
         self._check_dispatch()
         design = as_design(X)
         given = self._given(design.shape[1])
-        rng = shared_generator(design, self.random_state)
+        rng = shared_random_state(design.group, self.random_state)
         expect, maximise = steps_of(design, self.reg_covar, self.hard)
         restarts = Restarts(
             self,
@@ -316,23 +315,10 @@ class GaussianMixture(Mixture):
         }
         return int(per[self.covariance_type] + p * K + K - 1)
 
-    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
-        """Rows drawn from the fitted model, component by component, and their components.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        """
-        check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
-            )
-        rng = check_random_state(self.random_state)
-        weights, means, covariances = (
-            to_numpy(v).astype(np.float64) for v in (self.weights_, self.means_, self.covariances_)
+    def _drawn(self, rng: Any, counts: Any) -> Any:
+        means, covariances = (
+            to_numpy(v).astype(np.float64) for v in (self.means_, self.covariances_)
         )
-        counts = rng.multinomial(n_samples, weights / weights.sum())
         kind, rows = self.covariance_type, []
         for k, count in enumerate(counts):
             if kind in ("full", "tied"):
@@ -341,10 +327,7 @@ class GaussianMixture(Mixture):
             else:
                 noise = rng.standard_normal(size=(count, means.shape[1]))
                 rows.append(means[k] + noise * np.sqrt(covariances[k]))
-        labels = np.repeat(np.arange(len(counts)), counts)
-        if is_torch(self.means_):
-            return like(np.vstack(rows), self.means_), like(labels, self.means_)
-        return np.vstack(rows), labels
+        return np.vstack(rows)
 
     # ------------------------------------------------------------------ certificate
 
