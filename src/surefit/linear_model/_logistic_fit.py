@@ -56,8 +56,8 @@ def minimise(
         sampled = sampling_pays(X.shape[0], w.size + b.size)
         if sampled and l2 > 0:
             tight = max(_TIGHT_SAMPLED, _BEYOND * tol)
-        elif l2 == 0.0:  # the claim is about the gradient, the root of the estimate
-            tight = 0.01 * tol**2 if sampled else min(_TIGHT, 0.01 * tol**2)
+        elif sampled:  # the claim is about the gradient, the root of the estimate
+            tight = 0.01 * tol**2
         solver = glm_sampled if sampled else glm_newton
         steps = solver(as_design(X), y, s, loss, l2, w, b, fit_intercept=free)
     if max_iter == 0:
