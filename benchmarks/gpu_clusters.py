@@ -42,6 +42,7 @@ in how many of them count for a row; near ones overlap so much that nothing can 
 implicit feedback, 64 components, against our own kernels on the cores of the same machine.
 """
 GOALS = {"k-means": 10.0, "mixture": 15.0}
+HEADS = {"kmeans": "k-means", "mixture": "mixture", "factors": "implicit"}  # how their rows begin
 
 
 def main() -> None:
@@ -53,13 +54,12 @@ def main() -> None:
     asked = parser.parse_args()
     folder = ROOT / "benchmarks" / "results" / ("local" if asked.quick else "")
     out, start = asked.out or folder / "gpu_clusters.json", time.perf_counter()
-    names, kept = asked.names or list(SECTIONS), []
+    kept: list[dict[str, Any]] = []
     if out.exists() and asked.names:  # the sections that are not measured again are kept
-        heads = {"kmeans": "k-means", "mixture": "mixture", "factors": "implicit"}
-        again = tuple(heads[name] for name in names)
         before = json.loads(out.read_text(encoding="utf8"))["results"]["rows"]
+        again = tuple(HEADS[name] for name in asked.names)
         kept = [row for row in before if not row["work"].startswith(again)]
-    results = measure(names, asked.device, asked.quick, kept)
+    results = measure(asked.names or list(SECTIONS), asked.device, asked.quick, kept)
     record = {
         "name": "gpu_clusters", "quick": asked.quick, "seconds": time.perf_counter() - start,
         "machine": machine.describe(machine.cores()) | {"device": _device_name(asked.device)},
@@ -74,13 +74,13 @@ def main() -> None:
 def measure(
     names: list[str], device: str, quick: bool, kept: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The sections of these names, behind rows that are kept from an earlier run."""
-    ceilings, rows = _ceilings(device, quick), list(kept)
+    """The ceilings of the device, and the rows of these sections behind those that are kept."""
+    limits, rows = _ceilings(device, quick), list(kept)
     for name in names:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that are stopped on purpose
-            rows += SECTIONS[name](device, quick, ceilings)
-    return {"ceilings": ceilings, "rows": rows, "goals": _goals(rows)}
+            rows += SECTIONS[name](device, quick, limits)
+    return {"ceilings": limits, "rows": rows, "goals": _goals(rows)}
 
 
 def page(results: dict[str, Any]) -> str:

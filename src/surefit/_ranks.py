@@ -54,6 +54,7 @@ _REDUCTIONS: dict[Any, Callable[[Spread, Any], Any]] = {
     np.logical_and: lambda spread, part: _smallest(spread, part).astype(bool),
     np.logical_or: lambda spread, part: _largest(spread, np.asarray(part, np.int64)).astype(bool),
 }
+_LEAST = {np.maximum: -np.inf, np.minimum: np.inf}
 # Functions whose result has one row for each sample, computed from that sample alone
 _BY_SAMPLE = {
     np.where, np.clip, np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.stack, np.astype,
@@ -106,14 +107,29 @@ class RankVector(np.ndarray[Any, Any]):
     def mean(self, axis: Any = None, **_: Any) -> Any:  # type: ignore[override]
         if axis not in (None, 0) or self.turned:
             raise TypeError(f"the mean along axis {axis} of a vector over ranks is not defined")
-        width = self.here[:1].size if axis is None else 1
-        return self.sum(axis=axis) / (self.spread.total * width)
+        count = self.here.size if axis is None else len(self.here)  # a mask may have left fewer
+        return self.sum(axis=axis) / float(self.spread.group.sum(np.float64(count)))
+
+    def round(self, decimals: Any = 0, out: Any = None) -> Any:
+        return self.like(self.here.round(decimals))
+
+    def __iter__(self) -> Any:  # of a transpose, its rows are vectors over samples
+        return (self.like(row) for row in self.here) if self.turned else self._refuse()
+
+    def transpose(self, *axes: Any) -> RankVector:
+        return self.T if not axes else self._refuse()
 
     def dot(self, other: Any, out: Any = None) -> Any:
         return self @ other
 
     def __getitem__(self, key: Any) -> Any:
         first, *rest = key if isinstance(key, tuple) else (key,)
+        if first is None and not self.turned:  # v[None, :]: samples run along the last axis
+            if self.ndim > 1 or rest not in ([], [slice(None)]):
+                raise IndexError(
+                    "of a vector over ranks, the samples stay the first axis: v[:, None]"
+                )
+            return RankVector(self.here[None], self.spread, True)
         if self.turned or not isinstance(first, slice):
             return super().__getitem__(key)
         if first.step not in (None, 1):
@@ -149,6 +165,8 @@ class RankVector(np.ndarray[Any, Any]):
         axis = options.get("axis", 0)
         axes = range(values.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         samples = values.ndim - 1 if self.turned else 0
+        if not values.shape[samples] and ufunc in _LEAST:  # no sample here that a mask left
+            options = {"initial": _LEAST[ufunc], **options}
         found = ufunc.reduce(values, **options)
         if samples not in [a % values.ndim for a in axes]:
             return self.like(found)
@@ -170,9 +188,12 @@ class RankVector(np.ndarray[Any, Any]):
         return self.like(found) if isinstance(found, np.ndarray) else found
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("sorting, ranking and running sums are not defined for vectors over ranks")
+        raise TypeError(
+            "sorting, ranking, running sums and loops over samples are not defined for vectors over ranks"
+        )
 
     sort = argsort = argmax = argmin = cumsum = var = std = nonzero = partition = _refuse
+    prod = cumprod = trace = swapaxes = tolist = argpartition = _refuse
 
 
 def held_here(values: Any) -> Any:

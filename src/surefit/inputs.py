@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, column_o
 from ._namespace import is_torch, to_numpy
 from ._ranks import RankVector
 from .design import Design, RankRows
+from .distributed import RankError
 
 __all__ = [
     "as_vector",
@@ -23,6 +24,7 @@ __all__ = [
     "validate_native",
     "validate_native_X",
     "vectors_of",
+    "weights_over_ranks",
 ]
 
 _KINDS = {
@@ -64,8 +66,8 @@ def vectors_of(
     if isinstance(X, RankRows):
         rows = X.rows if is_torch(X.rows) else X.local
         checks = {"y_numeric": y_numeric, "multi_output": multi_output}
-        found = X.group.agree(lambda: vectors_of(rows, y, sample_weight, **checks))
-        return _spread(found[0], X), _spread(found[1], X)
+        found = X.group.agree(lambda: vectors_of(rows, y, None, **checks))
+        return _spread(found[0], X), weights_over_ranks(sample_weight, X)
     n = X.shape[0]
     if is_torch(X):
         y = _tensor("y", y, X)
@@ -161,12 +163,34 @@ def _tensor(name: str, values: Any, X: Any) -> Any:
     return torch.as_tensor(values, device=X.device)
 
 
-def _check_weights(sample_weight: Any, X: Any) -> Any:
+def weights_over_ranks(sample_weight: Any, X: RankRows) -> Any:
+    """Checked weights of the rows held here: on all ranks or on none, and not zero on all of them."""
+    rows = X.rows if is_torch(X.rows) else X.local
+    given = getattr(sample_weight, "here", sample_weight)
+    found = X.group.agree(lambda: _check_weights(given, rows, some=False))
+    sums = X.group.gather(None if found is None else float(found.sum()))
+    if None in sums and any(value is not None for value in sums):
+        raise RankError(
+            "some ranks gave sample_weight and some did not: give it on all or on none."
+        )
+    if found is not None and not any(sums):
+        raise ValueError("sample_weight is zero on every rank: give some row a weight.")
+    return _spread(found, X)
+
+
+def _check_weights(sample_weight: Any, X: Any, *, some: bool = True) -> Any:
+    """Checked weights next to X; with ``some`` not all of them 0."""
     if sample_weight is None:
         return None
     if not is_torch(X):
         rows = np.empty((X.shape[0], 0))
-        return _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        return _check_sample_weight(
+            sample_weight,
+            rows,
+            dtype=np.float64,
+            ensure_non_negative=True,
+            allow_all_zero_weights=not some,
+        )
     weights = _tensor("sample_weight", sample_weight, X).double()
     if weights.ndim == 0:
         weights = weights.expand(X.shape[0])
@@ -176,7 +200,7 @@ def _check_weights(sample_weight: Any, X: Any) -> Any:
         )
     if not bool(weights.isfinite().all()) or bool((weights < 0).any()):
         raise ValueError("sample_weight must be finite and non-negative, and it is not.")
-    if not bool((weights > 0).any()):
+    if some and not bool((weights > 0).any()):
         raise ValueError("sample_weight is zero everywhere: give some row a weight.")
     return weights
 

@@ -35,6 +35,10 @@ WRONG = {
     "targets": ("ValueError: X has 12 rows and y has 5", "rank 1 of 3 failed"),
     "NaN target": ("ValueError: Input y contains NaN", "rank 1 of 3 failed"),
     "overflow": ("whose squares overflow float64", "rank 1 of 3 failed"),
+    "weights here only": ("RankError: some ranks gave sample_weight",) * 2,
+    "weights here only, clusters": ("RankError: some ranks gave sample_weight",) * 2,
+    "no weight anywhere": ("ValueError: sample_weight is zero on every rank",) * 2,
+    "no weight here": ("none: (True, True)",) * 2,
     "negative weights": (
         "ValueError: Negative values in data",
         "ValueError: Negative values in data",

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import scipy.sparse as sp
 
+from surefit.cluster import KMeans
 from surefit.design import RankRows
 from surefit.distributed import connect
 from surefit.linear_model import HuberRegressor, Lasso, LogisticRegression, Ridge
@@ -39,9 +40,24 @@ def attempts(rank, group):
         "negative weights": lambda: Ridge().fit(
             RankRows(X, group), y, sample_weight=-1.0 * y - wrong
         ),
+        "weights here only": lambda: Ridge().fit(
+            RankRows(X, group), y, sample_weight=y + 1.0 if wrong else None
+        ),
+        "weights here only, clusters": lambda: KMeans(2).fit(
+            RankRows(X, group), sample_weight=y + 1.0 if wrong else None
+        ),
+        "no weight anywhere": lambda: Ridge().fit(RankRows(X, group), y, sample_weight=0.0 * y),
         "one class": lambda: LogisticRegression().fit(RankRows(X, group), 0 * y),
         "estimator": lambda: Lasso().fit(RankRows(X, group), y),
         "l1 part": lambda: LogisticRegression(l1_ratio=1.0).fit(RankRows(X, group), y),
+        "no weight here": lambda: (
+            Ridge()
+            .fit(RankRows(X, group), y, sample_weight=np.full(12, 1.0 - wrong))
+            .certificate_.ok,
+            KMeans(20, random_state=0)
+            .fit(RankRows(X, group), sample_weight=np.full(12, 1.0 - wrong))
+            .certificate_.ok,
+        ),
         "fine": lambda: HuberRegressor().fit(RankRows(X, group), y).coef_.shape,
     }
 

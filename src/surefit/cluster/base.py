@@ -17,8 +17,8 @@ from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, 
 
 from .._namespace import is_torch, like, to_numpy
 from ..base import ANYWHERE, Certified, check_weights, scale_error
-from ..design import Design, as_design
-from ..inputs import _check_weights, is_native, validate_native_X
+from ..design import Design, RankRows, as_design
+from ..inputs import _check_weights, is_native, validate_native_X, weights_over_ranks
 from ..solvers.lloyd import describe, inertia, labeller_of
 from ..solvers.seeding import plus_plus, random_rows
 
@@ -200,14 +200,9 @@ def _canonical(X: Any) -> Any:
 
 def _native_weights(sample_weight: Any, X: Any) -> Any:
     """Checked weights next to tensors and row blocks; of rows over ranks, those of the rows held here."""
-    local = getattr(X, "local", None)
-    if local is None or sample_weight is None:
-        return _check_weights(sample_weight, X)
-    rows = getattr(X, "rows", local)
-    given = getattr(sample_weight, "here", sample_weight)
-    return X.vector(
-        to_numpy(X.group.agree(lambda: _check_weights(given, rows if is_torch(rows) else local)))
-    )
+    if isinstance(X, RankRows):
+        return weights_over_ranks(sample_weight, X)
+    return _check_weights(sample_weight, X)
 
 
 def stored_in(design: Design) -> Any:

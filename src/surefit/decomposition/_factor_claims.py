@@ -34,7 +34,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._jit.factor_gradients import row_gradients
-from .._namespace import like, to_numpy
+from .._namespace import is_torch, like, to_numpy
 from .._threads import over_rows
 from ..certificate import Claim, Kind
 from ..design import Design, as_design
@@ -45,6 +45,8 @@ __all__ = ["claims"]
 Array = NDArray[np.float64]
 _AT_FIT = 2e8  # n p min(n, p) up to which singular values are computed at the end of a fit
 _EVER = 1e12  # and by verify
+_MOST_LOST = 1e-3  # of the data: where rounding takes more of the loss, nothing can be checked
+_MOST_EXCESS = 1e3  # of products over the data, beyond which rounding decides no optimality
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Block:
 class Evaluation:
     loss: float
     floor: float  # of the loss
+    excess: float  # sizes of what the loss adds up, over those of the data
     users: Block
     items: Block
 
@@ -70,7 +73,14 @@ def claims(model: Any, X: Any, *, full: bool) -> list[Claim]:
     U, V = _augmented(model)
     rows = X.rows if hasattr(X, "rows_by_rank") else X  # those of this rank
     sparse = sp.issparse(rows) or model.method == "sgd"
+    U = like(to_numpy(U), rows) if is_torch(rows) and not sparse else to_numpy(U)
     found = _observed(model, rows, design.group, U, V) if sparse else _whole(model, design, U, V)
+    if not 8.0 * _eps(model) * found.excess <= _MOST_LOST:
+        why = (
+            f"the products of the factors are {found.excess:.1e} times as large as the data and cancel each "
+            "other: rounding leaves nothing to be checked"
+        )
+        return [Claim.check("loss", why, Kind.EXACT, math.nan, found.floor, "MF-1")]
     out = [_loss_claim(model, found), *_block_claims(model, found)]
     if model.method == "als":
         out.append(_monotone_claim(model, found))
@@ -139,8 +149,10 @@ def _observed(model: Any, rows: Any, group: Any, U: Array, V: Array) -> Evaluati
     if implicit:
         size = size + np.linalg.norm(U, axis=1) * np.linalg.norm(gram_v)
     totals = [numbers[:, 0].sum(), numbers[:, 1].sum(), np.square(grad).sum(), np.square(right).sum(),
-              np.square(size).sum(), s @ np.square(U) @ lam_u]  # fmt: skip
-    squares, spread, grad_u, right_u, size_u, penalty_u = group.sum(np.array(totals))
+              np.square(size).sum(), s @ np.square(U) @ lam_u,
+              np.sum(1.0 + np.abs(csr.data)) if implicit else np.square(np.abs(csr.data) + abs(mean)).sum(),
+              ]  # fmt: skip
+    squares, spread, grad_u, right_u, size_u, penalty_u, data = group.sum(np.array(totals))
     longest = float(group.max(np.array(user_counts.max(initial=0.0))))
     users = Block(
         math.sqrt(grad_u), math.sqrt(right_u), _rounding(eps, lam_u, longest) * math.sqrt(size_u)
@@ -162,7 +174,12 @@ def _observed(model: Any, rows: Any, group: Any, U: Array, V: Array) -> Evaluati
         common = float((gram_u * gram_v).sum())
         squares, spread = squares + common, spread + common
     loss = 0.5 * (float(squares) + penalty)
-    return Evaluation(loss, 8.0 * eps * (float(spread) + penalty + loss), users, items)
+    sizes = float(spread) + penalty + loss
+    return Evaluation(loss, 8.0 * eps * sizes, _excess(sizes, float(data)), users, items)
+
+
+def _excess(sizes: float, data: float) -> float:
+    return sizes / data if data > 0.0 else math.inf if sizes > 0.0 else 0.0
 
 
 def _side(
@@ -200,7 +217,7 @@ def _whole(model: Any, design: Design, U: Any, V: Array) -> Evaluation:
     t, lam_v = _strengths(model, np.array(float(n)), "items")
     F, shift = _features(V, biases)
     norms = np.linalg.norm(F, axis=1)
-    total = np.zeros(6)
+    total = np.zeros(7)
     grad, right, sizes = np.zeros(V.shape), np.zeros(V.shape), np.zeros(p)
     for rows, block in design.blocks():
         u = U[rows]
@@ -216,14 +233,14 @@ def _whole(model: Any, design: Design, U: Any, V: Array) -> Evaluation:
             float(part) for part in (
                 (rest * rest).sum(), (abs(rest) * big).sum(), (slope * slope).sum(),
                 ((target @ f) ** 2).sum(), (size * size).sum(),
-                ((u * u) @ like(float(s) * lam_u, block)).sum(),
+                ((u * u) @ like(float(s) * lam_u, block)).sum(), ((abs(block) + abs(mean)) ** 2).sum(),
             )
         ]  # fmt: skip
         grad += to_numpy(rest.T @ W)
         right += to_numpy((block - mean - b[:, None]).T @ W)
         sizes += to_numpy(big.T @ ((W * W).sum(axis=1) ** 0.5))
     total, grad, right, sizes = design.group.sum(total, grad, right, sizes)
-    squares, spread, grad_u, right_u, size_u, penalty_u = (float(value) for value in total)
+    squares, spread, grad_u, right_u, size_u, penalty_u, data = (float(value) for value in total)
     grad = grad + float(t) * lam_v * V
     users = Block(
         math.sqrt(grad_u), math.sqrt(right_u), _rounding(eps, lam_u, p) * math.sqrt(size_u)
@@ -234,7 +251,8 @@ def _whole(model: Any, design: Design, U: Any, V: Array) -> Evaluation:
     )  # fmt: skip
     penalty = penalty_u + float(t) * float((np.square(V) @ lam_v).sum())
     loss = 0.5 * (squares + penalty)
-    return Evaluation(loss, 8.0 * eps * (spread + penalty + loss), users, items)
+    every = spread + penalty + loss
+    return Evaluation(loss, 8.0 * eps * every, _excess(every, data), users, items)
 
 
 # ---------------------------------------------------------------------------- claims
@@ -246,6 +264,9 @@ def _loss_claim(model: Any, found: Evaluation) -> Claim:
     away = (
         max(abs(end - found.loss) for end in ends) if not any(map(math.isnan, ends)) else math.nan
     )
+    if not model.biases and model.global_mean_ != 0.0:
+        statement = f"there are no biases, but a mean of {model.global_mean_:.6g} is taken off"
+        return Claim.check("loss", statement, Kind.EXACT, math.nan, found.floor, "MF-1")
     statement = (
         f"half the squared residuals plus the penalty is {found.loss:.6g}, which the record misses by "
         f"{away:.2g}"
@@ -293,6 +314,9 @@ def _optimal_claims(model: Any, design: Design, found: Evaluation, *, full: bool
     source, work = "MF-3" if lam > 0 else "MF-5", float(n) * p * min(n, p)
     if lam == 0 and (lam_u[0] > 0 or lam_v[0] > 0):
         return []  # the other side takes all the scale, and no minimum is attained
+    if found.excess > _MOST_EXCESS:
+        why = f"the products of the factors are {found.excess:.1e} times as large as the data, and cancel"
+        return [Claim.undecided("best of rank K", why, Kind.OPTIMAL, source)]
     if work > (_EVER if full else _AT_FIT) or design.group.size > 1:
         how = "fit a part of it" if full else "surefit.verify or certify='full' decides it"
         why = f"the singular values of a {n} x {p} matrix were not computed; {how}"

@@ -59,8 +59,8 @@ def bernoulli_claims(
         if single:
             # of log p: its own relative error; of log(1 - p): that of p over 1 - p. A component counts
             # by its rows, or one without any would excuse the others
-            zeros = mass[:, None] - ones
-            spare = np.maximum(1.0 - p, 1e-30)
+            zeros = np.where(p < 1.0, np.maximum(mass[:, None] - ones, 0.0), 0.0)
+            spare = np.where(p < 1.0, 1.0 - p, 1.0)
             rounding += unit * float((mass.sum() * p.shape[1] + (zeros / spare).sum()) / n)
             rounding += unit * model.alpha * float((1.0 + 1.0 / spare).sum()) / n
         claims.append(_responsibilities(proba, rows, exponents, full, rounding))
@@ -70,6 +70,9 @@ def bernoulli_claims(
         claims.append(Claim.check("log-likelihood", said, Kind.EXACT, gap, rounding, "EM-1"))
         claims.append(_monotone(model, objective, rounding))
         new = (ones + model.alpha) / (mass + 2 * model.alpha + 10 * _EPS)[:, None]
+        # where p is 1, rows of 0 have no share: what is missing from 1 is rounding, and the 10 eps
+        short = (n + 10.0 / np.maximum(mass, 1e-300))[:, None] * _EPS
+        new = np.where((p == 1.0) & (1.0 - new <= short), 1.0, new)
         moved = rel_entr(mass / n, weights).sum()
         moved += ((mass / n)[:, None] * (rel_entr(new, p) + rel_entr(1.0 - new, 1.0 - p))).sum()
     said = (

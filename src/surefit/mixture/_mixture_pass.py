@@ -192,12 +192,12 @@ def rounding_of(model: Model, found: Pass, unit: float, *, worst: bool = False) 
     digits, single = losses_of(model, found, unit)
     if worst:
         some = found.mass > 1e-12
-        lost, rough = (float(v.max(initial=0.0, where=some)) for v in (digits, single))
+        lost, rounded = (float(v.max(initial=0.0, where=some)) for v in (digits, single))
     else:
         share = found.mass / found.mass.sum()
-        lost, rough = float(share @ digits), float(share @ single)
+        lost, rounded = float(share @ digits), float(share @ single)
     slack = 16 * EPS * (1.0 + abs(found.value) + lost)
-    return slack + (unit * (abs(found.value) + rough) if unit > EPS else 0.0)
+    return slack + (unit * (abs(found.value) + rounded) if unit > EPS else 0.0)
 
 
 class Step(NamedTuple):
