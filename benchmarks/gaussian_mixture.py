@@ -22,7 +22,10 @@ EM; ours also certifies (*alone* is without). The final parameters are judged by
 scipy's log-densities in float64: *difference* is ours less the peer's mean log-likelihood.
 The goal is for full covariances.
 """
-WHY = "not yet understood."
+WHY = """
+the certificate takes 0.05 of 0.22 seconds, since it makes an EM step with code of its own; without it the
+ratio is 25.
+"""
 KINDS = ("full", "tied", "diag", "spherical")
 STEPS = 20
 

@@ -21,7 +21,11 @@ rows, except for faiss, which takes float32 only. The sums of squares are evalua
 contender's centres alone; *sum* is the peer's over ours, less 1. *Pass* is the time of one more iteration,
 from runs of 20 and of 5. *Seeding* is greedy k-means++ with the same seed.
 """
-WHY = "not yet understood."
+WHY = """
+a pass over the rows that bounds leave open runs at the rate of float32 products in registers, 1.5 times faiss
+and 2.2 times scikit-learn; the certificate, which labels every row once more with code of its own, and the
+checks of a fit make up about a quarter of it.
+"""
 STEPS = 20
 
 
