@@ -19,8 +19,8 @@ steps and the labels of the last centres, `tol=0`; our certificate is included. 
 Gaussians for 256 clusters; *noise* is one Gaussian, the worst case for bounds; MNIST has 784 columns. float64
 rows, except for faiss, which takes float32 only. The sums of squares are evaluated again in float64 from each
 contender's centres alone; *sum* is the peer's over ours, less 1. *Pass* is the time of one more iteration,
-from runs of 20 and of 5. *Seeding* is greedy k-means++ with the same seed. What has no line in the table (when
-last measured: noise, MNIST and seeding) was not run.
+from runs of 20 and of 5. *Seeding* is greedy k-means++ with the same seed. What has no line in the table
+(when last measured: noise, MNIST and seeding) was not run.
 """
 WHY = """
 a pass over the rows that bounds leave open runs at the rate of float32 products in registers, 1.5 times faiss
