@@ -170,7 +170,7 @@ def _polars() -> Any:
         import polars
     except ImportError as error:
         raise ImportError(
-            "reading Parquet files needs polars: install surefit[parquet], or save the rows with numpy.save "
+            "reading Parquet files needs polars: install polars, or save the rows with numpy.save "
             "and pass the .npy file."
         ) from error
     return polars
