@@ -1,0 +1,158 @@
+"""The verdict and the claims, as the page and the terminal show them.
+
+A group of claims (optimality, generalisation, robustness, fairness) fails when one of its claims fails, holds
+when one holds and none fails, and is undecided otherwise; how many of each is always said. The status of a
+claim is read from the document; but a claim that says it holds while its own numbers say otherwise is shown
+as failing, so that an edited document cannot look better than its numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .reading import mapping, part, real, rows, texts, words
+from .words import SENTENCE, interval, number, percent, plain
+
+__all__ = ["GROUPS", "MARKS", "cards", "group_status", "read_claims", "verdict"]
+
+MARKS = {"holds": "✓", "fails": "✗", "undecided": "?"}
+SAID = {"holds": "holds", "fails": "fails", "undecided": "undecided"}
+GROUPS = {
+    "optimality": ("Optimality", "Is this the best fit of its kind?"),
+    "generalisation": ("Generalisation", "How will it do on new rows?"),
+    "robustness": ("Robustness", "Do small changes of a row change the answer?"),
+    "fairness": ("Fairness", "Are groups treated alike?"),
+}
+HEADLINES = {
+    "holds": "Every claim that was checked holds.",
+    "fails": "At least one claim does not hold.",
+    "undecided": "Nothing was decided.",
+}
+MOST = 12  # claims of a group that are shown
+_LENGTHS = "statistical"
+
+
+def status_of(value: Any) -> str:
+    """One of the three words; undecided for anything else."""
+    return value if isinstance(value, str) and value in MARKS else "undecided"
+
+
+def read_claim(record: dict[str, Any]) -> dict[str, Any]:
+    """One claim, with its numbers as text and its status checked against them."""
+    observed, bound = real(record.get("observed")), real(record.get("bound"))
+    status, note = status_of(record.get("status")), ""
+    if status == "holds" and not (observed <= bound and observed < math.inf):
+        status, note = "fails", "The document says that this holds; its own numbers do not."
+    kind = plain(words(record.get("kind")), 20)
+    first, second = ("length of the interval", "range") if kind == _LENGTHS else ("observed", "bound")
+    return {
+        "name": plain(words(record.get("name"), "claim")),
+        "statement": plain(words(record.get("statement")), SENTENCE),
+        "status": status,
+        "mark": MARKS[status],
+        "note": note,
+        "kind": kind,
+        "source": plain(words(record.get("source")), 40),
+        "decided": status != "undecided" and not math.isnan(observed),
+        "observed": number(observed, 3),
+        "relation": "≤" if observed <= bound else ">",
+        "bound": number(bound, 3),
+        "first": first,
+        "second": second,
+        "means": plain(words(record.get("means")), SENTENCE),
+        "does_not": plain(words(record.get("does_not")), SENTENCE),
+    }
+
+
+def read_claims(document: Any, group: str) -> list[dict[str, Any]]:
+    """The claims of a group, at most as many as are shown."""
+    return [read_claim(record) for record in rows(part(document, "claims").get(group))[:MOST]]
+
+
+def group_status(claims: list[dict[str, Any]]) -> str:
+    """Fails when one fails, holds when one holds and none fails, undecided otherwise."""
+    found = {claim["status"] for claim in claims}
+    return "fails" if "fails" in found else "holds" if "holds" in found else "undecided"
+
+
+def _tally(claims: list[dict[str, Any]]) -> str:
+    if not claims:
+        return "no claim was made"
+    counts = [(sum(c["status"] == s for c in claims), s) for s in MARKS]
+    verbs = {"holds": ("holds", "hold"), "fails": ("fails", "fail"), "undecided": ("undecided",) * 2}
+    return ", ".join(f"{n} {verbs[s][n != 1]}" for n, s in counts if n)
+
+
+def _figure(document: Any, group: str) -> tuple[str, str]:
+    """The number on a card and what it is; two empty strings where only the claim has one."""
+    share = mapping(document).get("task") == "classification"
+    if group == "generalisation":
+        for row in rows(mapping(document).get("candidates")):
+            held = part(row, "holdout")
+            if row.get("chosen") is True and not math.isnan(real(held.get("loss"))):
+                value = percent(held["loss"]) if share else number(held["loss"])
+                span = interval(held.get("low"), held.get("high"), share=share)
+                what = "error on rows kept aside" if share else "loss on rows kept aside"
+                return value, f"{what}; {span} at 95 %"
+    if group == "robustness":
+        e = part(document, "evidence", "robustness")
+        eps, held = e.get("eps"), e.get("certified_accuracy")
+        if isinstance(eps, list) and isinstance(held, list) and eps and held:
+            i = min(len(eps), len(held)) // 2
+            if math.isfinite(real(held[i])):
+                word = "accuracy" if e.get("exact") is True else "certified accuracy"
+                return percent(held[i]), f"{word} when rows change by up to {number(eps[i], 3)}"
+    if group == "fairness":
+        for audit in rows(part(document, "evidence").get("fairness")):
+            gap = part(audit, "gaps", "independence")
+            if math.isfinite(real(gap.get("gap"))):
+                span = interval(gap.get("low"), gap.get("high"), share=True)
+                name = plain(words(audit.get("attribute"), "group"), 30)
+                return percent(gap["gap"]), f"largest difference in selection by {name}; {span}"
+    return "", ""
+
+
+def cards(document: Any) -> list[dict[str, Any]]:
+    """The four groups in short: mark, number, one sentence."""
+    made = []
+    for key, (title, question) in GROUPS.items():
+        claims = read_claims(document, key)
+        status = group_status(claims)
+        lead = next((c for c in claims if c["status"] == status), None)
+        value, what = _figure(document, key)
+        if not value and lead and lead["decided"]:
+            value, what = lead["observed"], f"{lead['name']}; at most {lead['bound']} was needed"
+        made.append(
+            {
+                "key": key,
+                "title": title,
+                "question": question,
+                "status": status if claims else "undecided",
+                "mark": MARKS[status if claims else "undecided"],
+                "tally": _tally(claims),
+                "value": value,
+                "what": what,
+                "sentence": plain(lead["statement"], 220) if lead else "",
+            }
+        )
+    return made
+
+
+def verdict(document: Any) -> dict[str, Any]:
+    """Status, headline and sentences; the status is no better than the claims allow."""
+    v = part(document, "verdict")
+    status = status_of(v.get("status"))
+    found = [group_status(read_claims(document, key)) for key in GROUPS]
+    sentences = [plain(text, SENTENCE) for text in texts(v.get("sentences"))[:8]]
+    headline = plain(words(v.get("headline")), 240) or HEADLINES[status]
+    if status == "holds" and "fails" in found:
+        status, headline = "fails", HEADLINES["fails"]
+        sentences.insert(0, "The document says that every claim holds; a claim in it does not.")
+    return {
+        "status": status,
+        "said": SAID[status],
+        "mark": MARKS[status],
+        "headline": headline,
+        "sentences": sentences,
+    }

@@ -1,0 +1,135 @@
+"""The fairness section: rates by group, gaps, what cannot hold together, proxies, remedies.
+
+Three criteria (FAIR-2 to FAIR-4): *independence* compares how often each group is selected, *separation* compares true and
+false positive rates, *sufficiency* compares how often a positive decision is right. A group that is too small
+for a statement is listed with the reason; it is never left out in silence.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import spreads
+from .evidence import more, reason
+from .reading import mapping, part, real, rows, texts, words, yes
+from .words import SENTENCE, count, interval, number, percent, plain
+
+__all__ = ["audits", "remedies"]
+
+GROUPS, ATTRIBUTES, REMEDIES, PROXIES = 30, 4, 12, 12  # entries of each list that are shown
+CRITERIA = {
+    "independence": ("Independence", "Is each group selected equally often?", ("selection_rate",)),
+    "separation": ("Separation", "Are errors equally common in each group?", ("tpr", "fpr")),
+    "sufficiency": ("Sufficiency", "Does a decision mean the same in each group?", ("ppv",)),
+}
+RATES = {
+    "selection_rate": "selected",
+    "tpr": "true positive rate",
+    "fpr": "false positive rate",
+    "ppv": "positive predictive value",
+    "base_rate": "share of positives",
+    "error": "error",
+}
+
+
+def _plot(name: str, rate: str, groups: list[dict[str, Any]]) -> Any:
+    lines: list[spreads.Row] = []
+    for group in groups:
+        r = part(group, "rates", rate)
+        silent = yes(group.get("abstained"))
+        value = math.nan if silent else real(r.get("value"))
+        why = "too few rows: no statement" if silent else "not measured"
+        lines.append((words(group.get("group"), "?"), value, real(r.get("low")), real(r.get("high")), why))
+    known = [line for line in lines if math.isfinite(line[1])]
+    if not known:
+        return None
+    least, largest = min(known, key=lambda r: r[1]), max(known, key=lambda r: r[1])
+    about = (
+        f"From {percent(least[1])} ({plain(least[0], 40)}) "
+        f"to {percent(largest[1])} ({plain(largest[0], 40)}), in {len(known)} groups"
+        + (f"; no statement about {len(lines) - len(known)}." if len(known) < len(lines) else ".")
+    )
+    title = f"{RATES[rate].capitalize()} by group"
+    return spreads.forest(name, title, about, lines, RATES[rate], share=True)
+
+
+def _criterion(key: str, audit: dict[str, Any], groups: list[dict[str, Any]], index: int) -> dict[str, Any]:
+    title, question, rates = CRITERIA[key]
+    gap = part(audit, "gaps", key)
+    between = [plain(text, 40) for text in texts(gap.get("between"))[:2]]
+    return {
+        "title": title,
+        "question": question,
+        "gap": percent(gap.get("gap")) if math.isfinite(real(gap.get("gap"))) else "",
+        "low": percent(gap.get("low")),
+        "high": percent(gap.get("high")),
+        "between": between if len(between) == 2 else [],
+        "why": reason(gap.get("why")),
+        "figures": [f for f in (_plot(f"fair{index}-{r}", r, groups) for r in rates) if f],
+    }
+
+
+def _group(group: dict[str, Any]) -> dict[str, Any]:
+    rates = part(group, "rates")
+    cells = []
+    for key in RATES:
+        r = mapping(rates.get(key))
+        known = math.isfinite(real(r.get("value"))) and not yes(group.get("abstained"))
+        value = percent(r.get("value")) if known else "–"
+        cells.append({"value": value, "interval": interval(r.get("low"), r.get("high"), share=True) if known else ""})
+    return {
+        "name": plain(words(group.get("group"), "?")),
+        "n": count(group.get("n")),
+        "abstained": yes(group.get("abstained")),
+        "why": plain(words(group.get("why")), 200),
+        "cells": cells,
+    }
+
+
+def audits(document: Any) -> list[dict[str, Any]]:
+    """One audit a sensitive column."""
+    made = []
+    for index, audit in enumerate(rows(part(document, "evidence").get("fairness"))[:ATTRIBUTES]):
+        found = rows(audit.get("groups"))
+        shown = found[:GROUPS]
+        silent = [_group(g) for g in shown if yes(g.get("abstained"))]
+        proxies = part(audit, "proxies")
+        made.append(
+            {
+                "attribute": plain(words(audit.get("attribute"), "group")),
+                "criteria": [_criterion(key, audit, shown, index) for key in CRITERIA],
+                "groups": [_group(g) for g in shown],
+                "more": more(len(found), len(shown)),
+                "silent": silent,
+                "rates": list(RATES.values()),
+                "base": _plot(f"fair{index}-base", "base_rate", shown),
+                "incompatible": [
+                    plain(t, SENTENCE) for t in texts(part(audit, "incompatibility").get("words"))[:8]
+                ],
+                "proxy_words": plain(words(proxies.get("words")), SENTENCE),
+                "proxies": [
+                    {"name": plain(words(c.get("name"), "?")), "strength": number(c.get("strength"), 3)}
+                    for c in rows(proxies.get("columns"))[:PROXIES]
+                ],
+                "proxies_more": more(len(rows(proxies.get("columns"))), PROXIES),
+            }
+        )
+    return made
+
+
+def remedies(document: Any) -> dict[str, Any]:
+    """What each remedy would cost, and what it would change."""
+    found = rows(part(document, "evidence").get("remedies"))
+    lines = [
+        {
+            "name": plain(words(r.get("remedy"), "?")),
+            "error": percent(r.get("error")),
+            "interval": interval(r.get("error_low"), r.get("error_high"), share=True),
+            "independence": percent(r.get("independence")),
+            "separation": percent(r.get("separation")),
+            "words": plain(words(r.get("words")), 300),
+        }
+        for r in found[:REMEDIES]
+    ]
+    return {"rows": lines, "more": more(len(found), len(lines))}

@@ -1,0 +1,81 @@
+"""The data and the model in words: how the file was read, what each column was used for, who was fitted.
+
+No cell of the table is shown, only counts and names.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .evidence import more
+from .reading import mapping, part, real, rows, texts, words, yes
+from .words import SENTENCE, count, number, plain, settings
+
+__all__ = ["data", "model"]
+
+COLUMNS, PARSING, NOTES = 60, 40, 20  # entries of each list that are shown
+
+
+def _column(column: dict[str, Any]) -> dict[str, Any]:
+    leak = real(column.get("leak"))
+    return {
+        "name": plain(words(column.get("name"), "?")),
+        "role": plain(words(column.get("role"), "–"), 40),
+        "missing": count(column.get("missing")),
+        "distinct": count(column.get("distinct")),
+        "encoded": count(column.get("encoded")),
+        "used": "no" if column.get("used") is False else "yes" if yes(column.get("used")) else "–",
+        "note": plain(words(column.get("note")), 240),
+        "leak": number(leak, 3) if math.isfinite(leak) else "",
+        "suspect": "leak" in words(column.get("role")).lower() or "leak" in words(column.get("note")).lower(),
+    }
+
+
+def data(document: Any) -> dict[str, Any]:
+    """Facts about the table, how it was read, and its columns."""
+    d = part(document, "data")
+    split = part(document, "split")
+    found = rows(mapping(document).get("columns"))
+    columns = [_column(c) for c in found]
+    facts = [
+        ("File", plain(words(d.get("name"), "–"))),
+        ("Rows", count(d.get("rows"))),
+        ("Columns", count(d.get("columns"))),
+        ("Target", plain(words(d.get("target"), "–"))),
+        ("Sensitive", ", ".join(plain(t) for t in texts(d.get("sensitive"))[:8]) or "none named"),
+        ("Training rows", count(split.get("train"))),
+        ("Rows kept aside", count(split.get("holdout"))),
+        ("Seed of the split", plain(words(split.get("seed"), "–"), 24)),
+    ]
+    return {
+        "name": plain(words(d.get("name"), "table"), 60),
+        "facts": facts,
+        "rule": plain(words(split.get("rule")), 400),
+        "parsing": [
+            {k: plain(words(p.get(k)), 200) for k in ("what", "value", "how")}
+            for p in rows(d.get("parsing"))[:PARSING]
+        ],
+        "parsing_more": more(len(rows(d.get("parsing"))), PARSING),
+        "notes": [plain(t, SENTENCE) for t in texts(d.get("notes"))[:NOTES]],
+        "columns": columns[:COLUMNS],
+        "more": more(len(columns), COLUMNS),
+        "suspects": [c for c in columns if c["suspect"]][:COLUMNS],
+        "fingerprint": plain(words(d.get("fingerprint"), "–"), 140),
+        "training_fingerprint": plain(words(d.get("training_fingerprint"), "–"), 140),
+    }
+
+
+def model(document: Any) -> dict[str, Any]:
+    """The model that was chosen."""
+    m = part(document, "model")
+    classes = texts(mapping(document).get("classes"))
+    return {
+        "name": plain(words(m.get("name"), "model")),
+        "params": settings(m.get("params"), 400),
+        "words": plain(words(m.get("words")), SENTENCE),
+        "refitted": yes(m.get("refitted")),
+        "task": plain(words(mapping(document).get("task"), "–"), 20),
+        "classes": ", ".join(plain(c, 30) for c in classes[:12]) + (", …" if len(classes) > 12 else ""),
+        "positive": plain(words(mapping(document).get("positive")), 40),
+    }
