@@ -1,40 +1,26 @@
-"""Documents for the tests of the report: realistic ones, empty ones, hostile ones, very large ones.
+"""A realistic document for the tests of the report: a table of incomes, two sensitive columns.
 
 The numbers are made, with fixed seeds, and agree with one another where the page compares them.
 """
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
 
-__all__ = ["HOSTILE", "classification", "hostile", "large", "multiclass", "regression"]
-
-HOSTILE = [
-    "<script>window.hit=1</script>",
-    "\"><img src=x onerror='window.hit=1'>",
-    "</title></style></svg><script>alert(1)</script>",
-    "<svg onload=window.hit=1>",
-    "<a href=javascript:window.hit=1>x</a>",
-    "{{ 7*7 }}{% raw %}",
-    "[bold red]markup[/bold red] [link=http://x.test]y[/link]",
-    "\x1b[31mred\x1b[2J\x1b]8;;http://x.test\x07\x9b5m",
-    "abc\u202egnp.exe\u2066",
-    "zero\u200bwidth\ufeff\u00ad\u2060",
-    "nul\x00\x08\x7f\ud800",
-    "]]><!-- --><![CDATA[",
-    "Z" + "\u0301" * 400,
-    "A" * 10_000,
-    "&lt;b&gt; &amp;",
-    "line\nbreak\ttab\r\u2028end",
-    "دخل سنوي",
-    "style=\"position:fixed\" ' ` = ;",
-]
+__all__ = ["classification"]
 
 
-def claim(name: str, statement: str, kind: str, observed: Any, bound: Any, status: str = "holds", source: str = ""):
+def claim(
+    name: str,
+    statement: str,
+    kind: str,
+    observed: Any,
+    bound: Any,
+    status: str = "holds",
+    source: str = "",
+):
     return {
         "name": name,
         "statement": statement,
@@ -43,14 +29,27 @@ def claim(name: str, statement: str, kind: str, observed: Any, bound: Any, statu
         "bound": bound,
         "status": status,
         "source": source,
-        "means": "No other weights of this model reach a smaller objective on these rows, but for the stated difference.",
-        "does_not": "It does not say that this kind of model suits the problem.",
+        "means": "What the sentence says was computed again from the rows and the model.",
+        "does_not": "That this kind of model suits the problem.",
     }
 
 
 def _rate(k: int, n: int, radius: float = 0.03) -> dict[str, Any]:
     value = k / n
-    return {"value": value, "low": max(0.0, value - radius), "high": min(1.0, value + radius), "n": n}
+    return {
+        "value": value,
+        "low": max(0.0, value - radius),
+        "high": min(1.0, value + radius),
+        "n": n,
+    }
+
+
+def _remedy(
+    name: str, error: float, independence: float, separation: float, words: str
+) -> dict[str, Any]:
+    gaps = {"independence": independence, "separation": separation}
+    limits = {"error": error, "error_low": error - 0.011, "error_high": error + 0.012}
+    return {"remedy": name, "words": words} | limits | gaps
 
 
 def _audit(attribute: str, names: list[str], rng: np.random.Generator) -> dict[str, Any]:
@@ -63,7 +62,11 @@ def _audit(attribute: str, names: list[str], rng: np.random.Generator) -> dict[s
             key: _rate(int(n * p), n, radius)
             for key, p in zip(
                 ("selection_rate", "tpr", "fpr", "ppv", "base_rate", "error"),
-                np.clip(np.array([0.26, 0.62, 0.07, 0.73, 0.3, 0.15]) + rng.normal(0, 0.05, 6), 0.01, 0.99),
+                np.clip(
+                    np.array([0.26, 0.62, 0.07, 0.73, 0.3, 0.15]) + rng.normal(0, 0.05, 6),
+                    0.01,
+                    0.99,
+                ),
             )
         }
         groups.append(
@@ -86,13 +89,16 @@ def _audit(attribute: str, names: list[str], rng: np.random.Generator) -> dict[s
         },
         "incompatibility": {
             "words": [
-                "The share of positives is 30.6 % among Male and 10.9 % among Female. With different shares, and a "
-                "decision that is sometimes wrong, independence, separation and sufficiency cannot all hold (FAIR-5).",
+                "The share of positives is 30.6 % among Male and 10.9 % among Female. So "
+                "independence, separation and sufficiency cannot all hold (FAIR-5).",
             ]
         },
         "proxies": {
-            "words": "From the other columns the group can be guessed with an accuracy of 84 %; from its frequency, 67 %.",
-            "columns": [{"name": "relationship", "strength": 0.651}, {"name": "occupation", "strength": 0.18}],
+            "words": "The other columns tell the group with an accuracy of 84 %; chance is 67 %.",
+            "columns": [
+                {"name": "relationship", "strength": 0.651},
+                {"name": "occupation", "strength": 0.18},
+            ],
         },
     }
 
@@ -104,14 +110,25 @@ def classification() -> dict[str, Any]:
     tpr = fpr**0.18
     mean = np.array([0.02, 0.07, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.9])
     rate = np.clip(mean + rng.normal(0, 0.02, 10), 0, 1)
-    names = ["capital-gain", "education-num", "age", "hours-per-week", "marital-status=Married-civ-spouse"]
+    names = [
+        "capital-gain",
+        "education-num",
+        "age",
+        "hours-per-week",
+        "marital-status=Married-civ-spouse",
+    ]
     names += [f"occupation=Kind-{i}" for i in range(17)]
     values = np.r_[2.31, 0.84, 0.35, 0.37, 1.2, rng.normal(0, 0.4, 17)]
     rows = [1000, 2000, 4000, 8000, 16000, 29305]
     Cs = [10.0**k for k in range(-4, 3)]
     candidates = []
     for i, (name, family) in enumerate(
-        [("LogisticRegression", "logistic"), ("LinearSVC", "svm"), ("KNeighborsClassifier", "neighbours")] * 2
+        [
+            ("LogisticRegression", "logistic"),
+            ("LinearSVC", "svm"),
+            ("KNeighborsClassifier", "neighbours"),
+        ]
+        * 2
     ):
         loss = 0.1483 + 0.004 * i
         candidates.append(
@@ -128,12 +145,41 @@ def classification() -> dict[str, Any]:
                 "chosen": i == 0,
             }
         )
-    candidates.append({**candidates[-1], "name": "SVC", "status": "skipped: no time left", "holdout": None, "score": None})
-    reference = {"name": "HistGradientBoostingClassifier", "family": "boosting", "params": {}, "score": 0.127}
-    reference |= {"score_name": "cross-validated error", "seconds": 3.1, "status": "tried", "certified": False}
-    candidates.append(reference | {"chosen": False, "holdout": {"loss": 0.1272, "low": 0.1175, "high": 0.1373}})
+    candidates.append(
+        {
+            **candidates[-1],
+            "name": "SVC",
+            "status": "skipped: no time left",
+            "holdout": None,
+            "score": None,
+        }
+    )
+    reference = {
+        "name": "HistGradientBoostingClassifier",
+        "family": "boosting",
+        "params": {},
+        "score": 0.127,
+    }
+    reference |= {
+        "score_name": "cross-validated error",
+        "seconds": 3.1,
+        "status": "tried",
+        "certified": False,
+    }
+    candidates.append(
+        reference | {"chosen": False, "holdout": {"loss": 0.1272, "low": 0.1175, "high": 0.1373}}
+    )
     columns = [
-        {"name": name, "role": role, "missing": miss, "distinct": k, "note": "", "leak": None, "encoded": e, "used": True}
+        {
+            "name": name,
+            "role": role,
+            "missing": miss,
+            "distinct": k,
+            "note": "",
+            "leak": None,
+            "encoded": e,
+            "used": True,
+        }
         for name, role, miss, k, e in [
             ("age", "numeric", 0, 74, 1),
             ("workclass", "categorical", 2799, 8, 9),
@@ -167,7 +213,11 @@ def classification() -> dict[str, Any]:
             "fingerprint": "b2b:0f3a9c5e7d1b2a4c6e8f0a1b2c3d4e5f",
             "training_fingerprint": "b2b:99aa9c5e7d1b2a4c6e8f0a1b2c3d4e5f",
             "parsing": [
-                {"what": "delimiter", "value": ",", "how": "15 of them in each of the first 1,000 lines"},
+                {
+                    "what": "delimiter",
+                    "value": ",",
+                    "how": "15 of them in each of the first 1,000 lines",
+                },
                 {"what": "encoding", "value": "utf-8", "how": "every byte is valid"},
                 {"what": "missing values", "value": "?", "how": "6,465 cells in 3 columns"},
             ],
@@ -177,7 +227,12 @@ def classification() -> dict[str, Any]:
         "task": "classification",
         "classes": ["<=50K", ">50K"],
         "positive": ">50K",
-        "split": {"seed": 0, "train": 39073, "holdout": 9769, "rule": "drawn at random with the seed, classes not balanced"},
+        "split": {
+            "seed": 0,
+            "train": 39073,
+            "holdout": 9769,
+            "rule": "drawn at random with the seed, classes not balanced",
+        },
         "model": {
             "name": "LogisticRegression",
             "family": "logistic",
@@ -190,21 +245,35 @@ def classification() -> dict[str, Any]:
             "status": "holds",
             "headline": "A certified model that errs on 14.8 % of new rows.",
             "sentences": [
-                "Logistic regression was chosen among 6 models. It is the best of its kind on the training rows, to 3.2e-09.",
-                "On 9,769 rows that no fit has seen it errs on 14.8 %; at 95 % the true error lies between 13.8 % and 16.0 %.",
-                "An uncertified reference, gradient boosting, errs on 12.7 %: 2.1 points is what certification costs here.",
-                "Men are selected 18.1 points more often than women. No claim of equal treatment can be made.",
+                "Logistic regression was chosen among 6 models; it is the best of its kind, to 3.2e-09.",
+                "It errs on 14.8 % of 9,769 rows kept aside; at 95 %, between 13.8 % and 16.0 %.",
+                "An uncertified reference, gradient boosting, errs on 12.7 %: 2.1 points fewer.",
+                "Men are selected 18.1 points more often than women.",
             ],
         },
         "claims": {
             "optimality": [
-                claim("duality gap", "the objective is within 3.2e-09 of the global minimum", "optimal", 3.2e-9, 1e-6, source="REG-14"),
-                claim("distance", "the weights are within 4.1e-05 of the minimiser", "bound", 4.1e-5, 1e-3, source="REG-15"),
+                claim(
+                    "duality gap",
+                    "the objective is within 3.2e-09 of the global minimum",
+                    "optimal",
+                    3.2e-9,
+                    1e-6,
+                    source="REG-14",
+                ),
+                claim(
+                    "distance",
+                    "the weights are within 4.1e-05 of the minimiser",
+                    "bound",
+                    4.1e-5,
+                    1e-3,
+                    source="REG-15",
+                ),
             ],
             "generalisation": [
                 claim(
                     "true error",
-                    "with probability 95 %, the true error is between 0.1378 and 0.1595, after trying 6 models",
+                    "with probability 95 %, the true error is in [0.1378, 0.1595], after trying 6 models",
                     "statistical",
                     0.0217,
                     1.0,
@@ -212,27 +281,71 @@ def classification() -> dict[str, Any]:
                 )
             ],
             "robustness": [
-                claim("adversarial risk", "no change of at most 0.1 in l-infinity flips 71.2 % of the rows", "exact", 0.0, 1.0, source="ADV-5"),
+                claim(
+                    "adversarial risk",
+                    "no change of at most 0.1 in l-infinity flips 71.2 % of the rows",
+                    "exact",
+                    0.0,
+                    1.0,
+                    source="ADV-5",
+                ),
             ],
             "fairness": [
-                claim("independence", "selection differs by 0.161 to 0.201 between Male and Female", "statistical", 0.04, 1.0, source="FAIR-2"),
-                claim("sufficiency", "too few rows in Other to decide", "statistical", "nan", "nan", "undecided", "FAIR-4"),
+                claim(
+                    "independence",
+                    "selection differs by 0.161 to 0.201 between Male and Female",
+                    "statistical",
+                    0.04,
+                    1.0,
+                    source="FAIR-2",
+                ),
+                claim(
+                    "sufficiency",
+                    "too few rows in Other to decide",
+                    "statistical",
+                    "nan",
+                    "nan",
+                    "undecided",
+                    "FAIR-4",
+                ),
             ],
         },
         "evidence": {
             "objective": {
                 "iterations": list(range(9)),
-                "values": [27075.2, 15200.0, 12900.0, 12550.0, 12501.0, 12500.2, 12500.001, 12500.0000021, 12500.0000000032],
+                "values": [
+                    27075.2,
+                    15200.0,
+                    12900.0,
+                    12550.0,
+                    12501.0,
+                    12500.2,
+                    12500.001,
+                    12500.0000021,
+                    12500.0000000032,
+                ],
                 "lower_bound": 12500.0,
                 "start": 27075.2,
                 "name": "penalised log loss",
             },
             "calibration": [
-                {"low": i / 10, "high": (i + 1) / 10, "n": 900, "mean": m, "rate": r, "rate_low": max(0, r - 0.04), "rate_high": min(1, r + 0.04)}
+                {
+                    "low": i / 10,
+                    "high": (i + 1) / 10,
+                    "n": 900,
+                    "mean": m,
+                    "rate": r,
+                    "rate_low": max(0, r - 0.04),
+                    "rate_high": min(1, r + 0.04),
+                }
                 for i, (m, r) in enumerate(zip(mean.tolist(), rate.tolist()))
             ],
             "roc": {"fpr": fpr.tolist(), "tpr": tpr.tolist(), "auc": 0.9023},
-            "pr": {"recall": fpr.tolist(), "precision": (0.97 - 0.72 * fpr**2.2).tolist(), "base": 0.239},
+            "pr": {
+                "recall": fpr.tolist(),
+                "precision": (0.97 - 0.72 * fpr**2.2).tolist(),
+                "base": 0.239,
+            },
             "confusion": {"labels": ["<=50K", ">50K"], "counts": [[6950, 491], [957, 1371]]},
             "learning_curve": {
                 "rows": rows,
@@ -252,9 +365,10 @@ def classification() -> dict[str, Any]:
                 "name": "error",
             },
             "coefficients": [
-                {"name": n, "value": v, "low": v - 0.15, "high": v + 0.15} for n, v in zip(names, values.tolist())
+                {"name": n, "value": v, "low": v - 0.15, "high": v + 0.15}
+                for n, v in zip(names, values.tolist())
             ],
-            "coefficients_note": "On standardised columns. Intervals are asymptotic, at 95 %, and not part of the certificate.",
+            "coefficients_note": "On standardised columns; the intervals are asymptotic, at 95 %.",
             "robustness": {
                 "eps": [0.0, 0.05, 0.1, 0.2, 0.4],
                 "certified_accuracy": [0.852, 0.79, 0.712, 0.55, 0.21],
@@ -263,122 +377,22 @@ def classification() -> dict[str, Any]:
                 "low": [0.841, 0.778, 0.699, 0.535, 0.195],
                 "high": [0.863, 0.802, 0.725, 0.565, 0.225],
                 "n": 9769,
-                "words": "Numeric columns may move by up to eps standard deviations each; categories and immutable columns stay.",
+                "words": "Numeric columns may move by up to eps standard deviations each.",
                 "norm": "l-infinity",
             },
             "fairness": [
                 _audit("sex", ["Male", "Female"], rng),
-                _audit("race", ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo"] + [f"Group {i}" for i in range(5, 13)], rng),
+                _audit(
+                    "race",
+                    ["White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo"]
+                    + [f"Group {i}" for i in range(5, 13)],
+                    rng,
+                ),
             ],
             "remedies": [
-                {"remedy": "as it is", "error": 0.1483, "error_low": 0.1378, "error_high": 0.1595, "independence": 0.181, "separation": 0.094, "words": ""},
-                {"remedy": "Decorrelate", "error": 0.156, "error_low": 0.145, "error_high": 0.168, "independence": 0.07, "separation": 0.11, "words": "before training"},
-                {"remedy": "GroupThresholds", "error": 0.161, "error_low": 0.15, "error_high": 0.173, "independence": 0.004, "separation": 0.2, "words": "after training; needs the group at prediction"},
+                _remedy("as it is", 0.1483, 0.181, 0.094, ""),
+                _remedy("Decorrelate", 0.156, 0.07, 0.11, "before training"),
+                _remedy("GroupThresholds", 0.161, 0.004, 0.2, "needs the group at prediction"),
             ],
         },
     }
-
-
-def regression() -> dict[str, Any]:
-    """A table of prices: no classes, no groups, coefficients without intervals."""
-    rng = np.random.default_rng(1)
-    document = classification()
-    predicted = rng.uniform(20, 300, 400)
-    residual = rng.normal(0, 12, 400) * (1 + predicted / 300)
-    counts, edges = np.histogram(residual, 30)
-    document.update(task="regression", classes=None, positive=None)
-    document["data"].update(name="diabetes.parquet", target="progression", sensitive=[], rows=442, columns=10)
-    document["model"].update(name="Ridge", family="ridge", params={"alpha": 1.0}, words="Least squares with shrinkage.")
-    document["verdict"].update(status="undecided", headline="A model whose error on new rows is not bounded.", sentences=[])
-    document["claims"]["fairness"] = []
-    document["claims"]["generalisation"][0].update(status="undecided", observed="nan", bound="nan")
-    document["candidates"] = [
-        {
-            "name": "Ridge",
-            "family": "ridge",
-            "params": {"alpha": 10.0**i},
-            "score": 3011.2 + i,
-            "score_name": "mean squared error",
-            "seconds": 0.01,
-            "status": "tried",
-            "holdout": {"loss": 2913.4 + 9 * i, "low": 2400.0, "high": 3500.0} if i else None,
-            "certified": True,
-            "chosen": i == 1,
-        }
-        for i in range(4)
-    ]
-    kept = {key: document["evidence"][key] for key in ("objective", "learning_curve", "validation_curve")}
-    document["evidence"] = kept | {
-        "residuals": {
-            "predicted": predicted.tolist(),
-            "residual": residual.tolist(),
-            "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
-        },
-        "coefficients": [{"name": f"x{i}", "value": v, "low": None, "high": None} for i, v in enumerate(rng.normal(0, 200, 10).tolist())],
-        "robustness": {"why": "the target is a number: there is no decision to flip."},
-    }
-    return document
-
-
-def multiclass() -> dict[str, Any]:
-    """Three classes, no curve that needs two, one claim that fails."""
-    document = classification()
-    document.update(classes=["setosa", "versicolor", "virginica"], positive=None)
-    document["data"].update(name="iris.csv", target="species", sensitive=[], rows=150, columns=4)
-    document["verdict"].update(status="fails", headline="The fit did not reach the minimum.", sentences=["Give it more time."])
-    document["claims"]["optimality"][0].update(status="fails", observed=0.04)
-    document["claims"]["fairness"] = []
-    evidence = document["evidence"]
-    for key in ("roc", "pr", "calibration", "fairness", "remedies"):
-        del evidence[key]
-    evidence["why"] = {"roc": "there are more than two classes"}
-    evidence["confusion"] = {"labels": document["classes"], "counts": [[10, 0, 0], [0, 9, 1], [0, 2, 8]]}
-    evidence["robustness"].update(exact=False, certified_accuracy=[0.9, 0.7, 0.5, 0.3, 0.1])
-    return document
-
-
-def _poison(value: Any, bad: list[str], counter: list[int]) -> Any:
-    if isinstance(value, dict):
-        return {k: v if k in ("status", "kind", "task") else _poison(v, bad, counter) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_poison(v, bad, counter) for v in value]
-    if isinstance(value, str):
-        counter[0] += 1
-        return bad[counter[0] % len(bad)]
-    return value
-
-
-def hostile() -> dict[str, Any]:
-    """Every text of the document, but for statuses, is an attack."""
-    return _poison(classification(), HOSTILE, [0])
-
-
-def large() -> dict[str, Any]:
-    """More of everything than a page shows, with names that grow when they are escaped."""
-    document = classification()
-    long = "<&\u202e\"'" * 400
-    for text in document["claims"].values():
-        text[:] = [{**c, "statement": long, "means": long, "does_not": long, "name": long} for c in text * 300]
-    document["verdict"]["sentences"] = [long] * 200
-    document["candidates"] = [{**c, "name": long, "status": long} for c in document["candidates"]] * 500
-    document["columns"] = [{**c, "name": f"{long}{i}", "note": long} for i, c in enumerate(document["columns"] * 700)]
-    document["data"].update(parsing=[{"what": long, "value": long, "how": long}] * 500, notes=[long] * 500)
-    document["classes"] = [long] * 900
-    document["model"]["params"] = {f"{long}{i}": long for i in range(500)}
-    evidence = document["evidence"]
-    evidence["coefficients"] = [{"name": f"{long}{i}", "value": i, "low": i - 1, "high": i + 1} for i in range(5000)]
-    evidence["confusion"] = {"labels": [long] * 300, "counts": [[1] * 300] * 300}
-    for curve in ("roc", "pr", "learning_curve", "robustness"):
-        evidence[curve] = {k: np.repeat(v, 2000).tolist() if isinstance(v, list) else v for k, v in evidence[curve].items()}
-    evidence["calibration"] = evidence["calibration"] * 400
-    evidence["residuals"] = regression()["evidence"]["residuals"]
-    evidence["residuals"]["predicted"] *= 100
-    evidence["residuals"]["residual"] *= 100
-    audit = evidence["fairness"][0]
-    audit["groups"] = [{**g, "group": f"{long}{i}", "why": long} for i, g in enumerate(audit["groups"] * 400)]
-    audit["attribute"] = long
-    audit["incompatibility"]["words"] = [long] * 300
-    audit["proxies"] = {"words": long, "columns": [{"name": long, "strength": 0.5}] * 400}
-    evidence["fairness"] = [copy.deepcopy(audit) for _ in range(30)]
-    evidence["remedies"] = [{**r, "remedy": long, "words": long} for r in evidence["remedies"] * 200]
-    return document

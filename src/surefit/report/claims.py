@@ -11,24 +11,25 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .reading import mapping, part, real, rows, texts, words
+from .reading import aligned, mapping, part, real, rows, texts, words
 from .words import SENTENCE, interval, number, percent, plain
 
 __all__ = ["GROUPS", "MARKS", "cards", "group_status", "read_claims", "verdict"]
 
 MARKS = {"holds": "✓", "fails": "✗", "undecided": "?"}
-SAID = {"holds": "holds", "fails": "fails", "undecided": "undecided"}
+SAID = {"holds": "claims hold", "fails": "a claim fails", "undecided": "undecided"}
 GROUPS = {
     "optimality": ("Optimality", "Is this the best fit of its kind?"),
     "generalisation": ("Generalisation", "How will it do on new rows?"),
-    "robustness": ("Robustness", "Do small changes of a row change the answer?"),
-    "fairness": ("Fairness", "Are groups treated alike?"),
+    "robustness": ("Robustness", "How small a change of a row changes the answer?"),
+    "fairness": ("Fairness", "How differently are groups treated?"),
 }
 HEADLINES = {
     "holds": "Every claim that was checked holds.",
     "fails": "At least one claim does not hold.",
     "undecided": "Nothing was decided.",
 }
+JUDGE = "; what is measured here is not thereby approved"
 MOST = 12  # claims of a group that are shown
 _LENGTHS = "statistical"
 
@@ -45,7 +46,9 @@ def read_claim(record: dict[str, Any]) -> dict[str, Any]:
     if status == "holds" and not (observed <= bound and observed < math.inf):
         status, note = "fails", "The document says that this holds; its own numbers do not."
     kind = plain(words(record.get("kind")), 20)
-    first, second = ("length of the interval", "range") if kind == _LENGTHS else ("observed", "bound")
+    first, second = (
+        ("length of the interval", "range") if kind == _LENGTHS else ("observed", "bound")
+    )
     return {
         "name": plain(words(record.get("name"), "claim")),
         "statement": plain(words(record.get("statement")), SENTENCE),
@@ -80,7 +83,11 @@ def _tally(claims: list[dict[str, Any]]) -> str:
     if not claims:
         return "no claim was made"
     counts = [(sum(c["status"] == s for c in claims), s) for s in MARKS]
-    verbs = {"holds": ("holds", "hold"), "fails": ("fails", "fail"), "undecided": ("undecided",) * 2}
+    verbs = {
+        "holds": ("holds", "hold"),
+        "fails": ("fails", "fail"),
+        "undecided": ("undecided",) * 2,
+    }
     return ", ".join(f"{n} {verbs[s][n != 1]}" for n, s in counts if n)
 
 
@@ -97,12 +104,11 @@ def _figure(document: Any, group: str) -> tuple[str, str]:
                 return value, f"{what}; {span} at 95 %"
     if group == "robustness":
         e = part(document, "evidence", "robustness")
-        eps, held = e.get("eps"), e.get("certified_accuracy")
-        if isinstance(eps, list) and isinstance(held, list) and eps and held:
-            i = min(len(eps), len(held)) // 2
-            if math.isfinite(real(held[i])):
-                word = "accuracy" if e.get("exact") is True else "certified accuracy"
-                return percent(held[i]), f"{word} when rows change by up to {number(eps[i], 3)}"
+        points = aligned(e.get("eps"), e.get("certified_accuracy"))
+        if points:
+            eps, kept = points[len(points) // 2]
+            word = "accuracy" if e.get("exact") is True else "certified accuracy"
+            return percent(kept), f"{word} when rows change by up to {number(eps, 3)}"
     if group == "fairness":
         for audit in rows(part(document, "evidence").get("fairness")):
             gap = part(audit, "gaps", "independence")
@@ -128,9 +134,10 @@ def cards(document: Any) -> list[dict[str, Any]]:
                 "key": key,
                 "title": title,
                 "question": question,
-                "status": status if claims else "undecided",
-                "mark": MARKS[status if claims else "undecided"],
-                "tally": _tally(claims),
+                "status": status,
+                "mark": MARKS[status],
+                "said": SAID[status],
+                "tally": _tally(claims) + (JUDGE if key == "fairness" and value else ""),
                 "value": value,
                 "what": what,
                 "sentence": plain(lead["statement"], 220) if lead else "",

@@ -45,7 +45,10 @@ def objective(evidence: Any) -> Figure | None:
 def learning(evidence: Any) -> Figure | None:
     """Loss on training and validation rows against the number of rows."""
     e = mapping(evidence)
-    train, valid = aligned(e.get("rows"), e.get("train")), aligned(e.get("rows"), e.get("validation"))
+    train, valid = (
+        aligned(e.get("rows"), e.get("train")),
+        aligned(e.get("rows"), e.get("validation")),
+    )
     band = aligned(e.get("rows"), e.get("low"), e.get("high"))
     if len(valid) < 2:
         return None
@@ -56,7 +59,9 @@ def learning(evidence: Any) -> Figure | None:
         + (f", and {number(train[-1][1])} on the training rows." if train else ".")
     )
     y = Axis.over([p[1] for p in train + valid] + [v for p in band for v in p[1:]], name)
-    figure = Figure("learning", "Learning curve", about, Axis.over((p[0] for p in valid), "training rows"), y)
+    figure = Figure(
+        "learning", "Learning curve", about, Axis.over((p[0] for p in valid), "training rows"), y
+    )
     if len(band) >= 2:
         figure.band(thin(band, MOST))
     return _pair(figure, train, valid)
@@ -66,10 +71,16 @@ def validation(evidence: Any) -> Figure | None:
     """Loss on training and validation rows against one parameter."""
     e = mapping(evidence)
     log = yes(e.get("log")) and all(v > 0 for v in reals(e.get("values")))
-    train, valid = aligned(e.get("values"), e.get("train")), aligned(e.get("values"), e.get("validation"))
+    train, valid = (
+        aligned(e.get("values"), e.get("train")),
+        aligned(e.get("values"), e.get("validation")),
+    )
     if len(valid) < 2:
         return None
-    name, parameter = plain(words(e.get("name"), "loss"), 40), plain(words(e.get("parameter"), "parameter"), 40)
+    name, parameter = (
+        plain(words(e.get("name"), "loss"), 40),
+        plain(words(e.get("parameter"), "parameter"), 40),
+    )
     chosen = real(e.get("chosen"))
     ends = f"from {number(min(p[0] for p in valid), 3)} to {number(max(p[0] for p in valid), 3)}"
     about = f"Validation {name} for {parameter} {ends}."
@@ -155,9 +166,13 @@ def robustness(evidence: Any) -> Figure | None:
     parts = []
     if certified:
         name = "exact" if exact else "certified"
-        parts.append(f"{name} accuracy falls from {percent(certified[0][1])} to {percent(certified[-1][1])}")
+        parts.append(
+            f"{name} accuracy falls from {percent(certified[0][1])} to {percent(certified[-1][1])}"
+        )
     if attacked and not exact:
-        parts.append(f"accuracy under attack from {percent(attacked[0][1])} to {percent(attacked[-1][1])}")
+        parts.append(
+            f"accuracy under attack from {percent(attacked[0][1])} to {percent(attacked[-1][1])}"
+        )
     about = f"As each row may change by up to {number(last, 3)}{f' in the {norm} norm' if norm else ''}, "
     about += " and ".join(parts) + "."
     x = Axis.over((p[0] for p in longest), f"size of the change{f' ({norm})' if norm else ''}")

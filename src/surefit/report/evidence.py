@@ -43,9 +43,7 @@ def leaderboard(document: Any) -> dict[str, Any]:
     for row in found[CANDIDATES:]:  # the chosen one and the reference are always shown
         if yes(row.get("chosen")) or row.get("certified") is False:
             shown[-1 if shown[-1].get("certified") is not False else -2] = row
-    ends = [
-        real(part(row, "holdout").get(key)) for row in shown for key in ("loss", "low", "high")
-    ]
+    ends = [real(part(row, "holdout").get(key)) for row in shown for key in ("loss", "low", "high")]
     ends = [v for v in ends if math.isfinite(v) and abs(v) < 1e300]
     start, end = (min(ends), max(ends)) if ends else (0.0, 0.0)
     lines = []
@@ -92,7 +90,12 @@ def optimality(evidence: Any) -> dict[str, Any]:
         if values:
             facts.append(("Difference", number(values[-1] - bound, 2)))
     name = plain(words(e.get("name"), "objective"), 120)
-    return {"figure": curves.objective(e), "facts": facts, "name": name, "why": why(evidence, "objective")}
+    return {
+        "figure": curves.objective(e),
+        "facts": facts,
+        "name": name,
+        "why": why(evidence, "objective"),
+    }
 
 
 def _calibration(evidence: Any) -> dict[str, Any]:
@@ -107,7 +110,11 @@ def _calibration(evidence: Any) -> dict[str, Any]:
         }
         for b in rows(found)[:40]
     ]
-    return {"figure": spreads.calibration(found), "rows": lines, "why": why(evidence, "calibration")}
+    return {
+        "figure": spreads.calibration(found),
+        "rows": lines,
+        "why": why(evidence, "calibration"),
+    }
 
 
 def _confusion(evidence: Any) -> dict[str, Any]:
@@ -124,7 +131,9 @@ def _confusion(evidence: Any) -> dict[str, Any]:
         for j, value in enumerate(line[:CLASSES]):
             part_of = value / total if total > 0 and math.isfinite(value) else 0.0
             heat = min(4, max(0, math.ceil(4 * part_of - 0.02)))
-            cells.append({"n": count(value), "heat": heat, "right": i == j, "share": percent(part_of, 0)})
+            cells.append(
+                {"n": count(value), "heat": heat, "right": i == j, "share": percent(part_of, 0)}
+            )
         lines.append({"label": plain(label, 30), "cells": cells})
     names = [plain(text, 30) for text in shown]
     return {"labels": names, "rows": lines, "more": more(len(labels), len(shown)), "why": ""}
@@ -180,7 +189,9 @@ def robustness(evidence: Any) -> dict[str, Any]:
             "eps": number(size, 3),
             "certified": entry(held, i),
             "attacked": entry(hit, i),
-            "interval": interval(low[i], high[i], share=True) if i < min(len(low), len(high)) else "–",
+            "interval": interval(low[i], high[i], share=True)
+            if i < min(len(low), len(high))
+            else "–",
         }
         for i, size in enumerate(eps[:30])
     ]
@@ -211,7 +222,11 @@ def coefficients(evidence: Any) -> dict[str, Any]:
         span = f", {interval(low, high)}" if math.isfinite(low) and math.isfinite(high) else ""
         about = f"{len(lines)} coefficients. The largest is {plain(top, 40)}: {number(value, 3)}{span}. "
         stated = any(math.isfinite(line[2]) for line in lines)
-        about += f"{sure} of the intervals do not contain zero." if stated else "No intervals are stated."
+        about += (
+            f"{sure} of the intervals do not contain zero."
+            if stated
+            else "No intervals are stated."
+        )
         figure = spreads.forest("coefficients", "Coefficients", about, lines, "coefficient")
     return {
         "figure": figure,

@@ -1,8 +1,8 @@
 """The fairness section: rates by group, gaps, what cannot hold together, proxies, remedies.
 
-Three criteria (FAIR-2 to FAIR-4): *independence* compares how often each group is selected, *separation* compares true and
-false positive rates, *sufficiency* compares how often a positive decision is right. A group that is too small
-for a statement is listed with the reason; it is never left out in silence.
+Three criteria (FAIR-2 to FAIR-4): *independence* compares how often each group is selected, *separation*
+compares true and false positive rates, *sufficiency* compares how often a positive decision is right. A group
+that is too small for a statement is listed with the reason; it is never left out in silence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def _plot(name: str, rate: str, groups: list[dict[str, Any]]) -> Any:
         silent = yes(group.get("abstained"))
         value = math.nan if silent else real(r.get("value"))
         why = "too few rows: no statement" if silent else "not measured"
-        lines.append((words(group.get("group"), "?"), value, real(r.get("low")), real(r.get("high")), why))
+        lines.append(
+            (words(group.get("group"), "?"), value, real(r.get("low")), real(r.get("high")), why)
+        )
     known = [line for line in lines if math.isfinite(line[1])]
     if not known:
         return None
@@ -54,7 +56,9 @@ def _plot(name: str, rate: str, groups: list[dict[str, Any]]) -> Any:
     return spreads.forest(name, title, about, lines, RATES[rate], share=True)
 
 
-def _criterion(key: str, audit: dict[str, Any], groups: list[dict[str, Any]], index: int) -> dict[str, Any]:
+def _criterion(
+    key: str, audit: dict[str, Any], groups: list[dict[str, Any]], index: int
+) -> dict[str, Any]:
     title, question, rates = CRITERIA[key]
     gap = part(audit, "gaps", key)
     between = [plain(text, 40) for text in texts(gap.get("between"))[:2]]
@@ -77,7 +81,12 @@ def _group(group: dict[str, Any]) -> dict[str, Any]:
         r = mapping(rates.get(key))
         known = math.isfinite(real(r.get("value"))) and not yes(group.get("abstained"))
         value = percent(r.get("value")) if known else "–"
-        cells.append({"value": value, "interval": interval(r.get("low"), r.get("high"), share=True) if known else ""})
+        cells.append(
+            {
+                "value": value,
+                "interval": interval(r.get("low"), r.get("high"), share=True) if known else "",
+            }
+        )
     return {
         "name": plain(words(group.get("group"), "?")),
         "n": count(group.get("n")),
@@ -105,11 +114,15 @@ def audits(document: Any) -> list[dict[str, Any]]:
                 "rates": list(RATES.values()),
                 "base": _plot(f"fair{index}-base", "base_rate", shown),
                 "incompatible": [
-                    plain(t, SENTENCE) for t in texts(part(audit, "incompatibility").get("words"))[:8]
+                    plain(t, SENTENCE)
+                    for t in texts(part(audit, "incompatibility").get("words"))[:8]
                 ],
                 "proxy_words": plain(words(proxies.get("words")), SENTENCE),
                 "proxies": [
-                    {"name": plain(words(c.get("name"), "?")), "strength": number(c.get("strength"), 3)}
+                    {
+                        "name": plain(words(c.get("name"), "?")),
+                        "strength": number(c.get("strength"), 3),
+                    }
                     for c in rows(proxies.get("columns"))[:PROXIES]
                 ],
                 "proxies_more": more(len(rows(proxies.get("columns"))), PROXIES),

@@ -1,9 +1,9 @@
 """One HTML page from one document.
 
 The page carries a content-security policy that allows its own style sheet, by hash, and nothing else: no
-script, no image, no font, no request. Jinja escapes every value that a template prints; before that, each value passes
-through :func:`~surefit.report.words.plain`, so that a template that forgets to shorten or clean a text still
-prints a harmless one. Only SVG trees, which escape themselves, go in as they are.
+script, no image, no font, no request. Jinja escapes every value that a template prints; before that, each
+value passes through :func:`~surefit.report.words.plain`, so that a template that forgets to shorten or clean
+a text still prints a harmless one. Only SVG trees, which escape themselves, go in as they are.
 
 References
 ----------
@@ -76,8 +76,8 @@ def render(document: Mapping[str, Any]) -> str:
     Parameters
     ----------
     document : mapping
-        Plain JSON types, schema ``surefit.certificate/1`` (docs/report.md). Parts that are missing or malformed
-        are said to be not measured.
+        Plain JSON types, schema ``surefit.certificate/1`` (docs/report.md). Parts that are missing or
+        malformed are said to be not measured.
 
     Returns
     -------

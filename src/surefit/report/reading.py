@@ -1,7 +1,7 @@
 """Reading a document that may be incomplete, malformed or written by someone else.
 
-Each function returns the type it names, whatever it is given: a number that is none becomes NaN, a list that is
-none becomes empty. So a page can be made of any document, and what is missing is missing and not wrong.
+Each function returns the type it names, whatever it is given: a number that is none becomes NaN, a list that
+is none becomes empty. So a page can be made of any document, and what is missing is missing and not wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +10,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["aligned", "cut", "mapping", "part", "real", "reals", "rows", "texts", "thin", "words", "yes"]
+__all__ = [
+    "aligned",
+    "cut",
+    "mapping",
+    "part",
+    "real",
+    "reals",
+    "rows",
+    "texts",
+    "thin",
+    "words",
+    "yes",
+]
 
 
 def real(value: Any) -> float:
@@ -41,7 +53,11 @@ def mapping(value: Any) -> dict[str, Any]:
 
 def rows(value: Any) -> list[dict[str, Any]]:
     """The dictionaries of a list."""
-    return [mapping(x) for x in value if isinstance(x, dict)] if isinstance(value, (list, tuple)) else []
+    return (
+        [mapping(x) for x in value if isinstance(x, dict)]
+        if isinstance(value, (list, tuple))
+        else []
+    )
 
 
 def texts(value: Any) -> list[str]:
@@ -95,7 +111,11 @@ def thin(points: Sequence[Any], most: int) -> list[Any]:
     [0, 3, 6, 9]
     """
     n = len(points)
-    return list(points) if n <= most else [points[round(i * (n - 1) / (most - 1))] for i in range(most)]
+    return (
+        list(points)
+        if n <= most
+        else [points[round(i * (n - 1) / (most - 1))] for i in range(most)]
+    )
 
 
 def cut(value: Any, limit: int) -> Any:

@@ -1,10 +1,10 @@
 """Small plots as SVG, drawn by hand: axes, ticks, lines, bands, dots.
 
-A figure is a tree of elements from the standard library's XML module, so all text in it is escaped when it is written. There
-are no ``style`` attributes and no fixed colours: a strict content-security policy blocks the former, and a page
-in a dark scheme needs other colours. Classes carry both; the page's style sheet knows them.
+A figure is a tree of elements from the standard library's XML module, so all text in it is escaped when it is
+written. There are no ``style`` attributes and no fixed colours: a strict content-security policy blocks the
+former, and a page in a dark scheme needs other colours. Classes carry both; the style sheet knows them.
 
-Each figure has a title and a description with its main numbers, which is what a person who cannot see it gets.
+Each figure has a title and a description with its main numbers: what a person who cannot see it gets.
 
 References
 ----------
@@ -82,7 +82,10 @@ class Axis:
     def ticks(self, most: int = 5) -> list[tuple[float, str]]:
         """Round numbers inside the range, with their text."""
         if self.log:
-            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+            first, last = (
+                math.ceil(math.log10(self.low) - 1e-9),
+                math.floor(math.log10(self.high) + 1e-9),
+            )
             every = max(1, math.ceil((last - first) / most))
             places = [10.0**k for k in range(first, last + 1, every)]
             if len(places) < 2:
@@ -92,12 +95,14 @@ class Axis:
             start = math.ceil(self.low / step - 1e-6)
             stop = math.floor(self.high / step + 1e-6)
             places = [k * step for k in range(start, min(stop, start + 2 * most) + 1)]
-        return [(v, self.text(v)) for v in places]
+        gap = places[1] - places[0] if len(places) > 1 else 1.0
+        digits = 0 if gap > 0.0099 else 1 if gap > 0.00099 else 2
+        return [(v, self.text(v, digits)) for v in places]
 
-    def text(self, value: float) -> str:
-        """A number of this axis as it is written beside a tick."""
+    def text(self, value: float, digits: int = 0) -> str:
+        """A number of this axis as it is written beside a tick; a share with so many digits."""
         if self.share:
-            return percent(value, 0 if self.high - self.low > 0.1 else 1)
+            return percent(value, digits)
         if self.log and abs(value) < 1e-3:
             return number(value, 2).removeprefix("1 × ")
         return number(value, 3 if not self.log else 2)
@@ -124,7 +129,9 @@ class Drawing:
     def add(self, tag: str, /, **attributes: str | float) -> ET.Element:
         """An element; ``class_`` is written ``class``, an underscore as a hyphen, numbers to a tenth."""
         written = {
-            key.rstrip("_").replace("_", "-"): f"{round(value, 1):g}" if isinstance(value, float) else str(value)
+            key.rstrip("_").replace("_", "-"): f"{round(value, 1):g}"
+            if isinstance(value, float)
+            else str(value)
             for key, value in attributes.items()
         }
         return ET.SubElement(self.root, tag, written)

@@ -27,8 +27,9 @@ def _column(column: dict[str, Any]) -> dict[str, Any]:
         "encoded": count(column.get("encoded")),
         "used": "no" if column.get("used") is False else "yes" if yes(column.get("used")) else "–",
         "note": plain(words(column.get("note")), 240),
-        "leak": number(leak, 3) if math.isfinite(leak) else "",
-        "suspect": "leak" in words(column.get("role")).lower() or "leak" in words(column.get("note")).lower(),
+        "leak": number(leak) if math.isfinite(leak) else "",
+        "suspect": "leak" in words(column.get("role")).lower()
+        or "leak" in words(column.get("note")).lower(),
     }
 
 
@@ -76,6 +77,7 @@ def model(document: Any) -> dict[str, Any]:
         "words": plain(words(m.get("words")), SENTENCE),
         "refitted": yes(m.get("refitted")),
         "task": plain(words(mapping(document).get("task"), "–"), 20),
-        "classes": ", ".join(plain(c, 30) for c in classes[:12]) + (", …" if len(classes) > 12 else ""),
+        "classes": ", ".join(plain(c, 30) for c in classes[:12])
+        + (", …" if len(classes) > 12 else ""),
         "positive": plain(words(mapping(document).get("positive")), 40),
     }
