@@ -1,4 +1,4 @@
-"""More documents for the tests of the report: regression, several classes, hostile text, too much of everything."""
+"""More documents for the tests of the report: regression, several classes, hostile text, too much."""
 
 from __future__ import annotations
 
