@@ -6,16 +6,23 @@ PEERS := .venv/.peers
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.venv/numba-cache
 
-.PHONY: demo test test-all check bench coverage-spec format clean
+.PHONY: demo test test-all browser check bench coverage-spec format clean
 
-demo: $(STAMP)            ## fit a Lasso and a logistic regression on bundled data, print both certificates
-	$(BIN)/python examples/demo.py
+demo: $(STAMP)            ## surefit fit on a bundled table: a model, a certificate and a report in demo-surefit/
+	$(BIN)/surefit fit --out demo-surefit --time 30
+	$(BIN)/surefit verify demo-surefit/model.surefit bundled:mortgages --quick
 
-test: $(STAMP)            ## the whole suite, docs examples included
+test: $(STAMP) browser    ## the whole suite, docs examples included
 	$(BIN)/python -m pytest -q -m "not slow"
 
-test-all: $(STAMP)        ## the suite and the slow extras (scikit-learn's own test modules on our classes)
+test-all: $(STAMP) browser  ## the suite and the slow extras (scikit-learn's own test modules on our classes)
 	$(BIN)/python -m pytest -q
+
+browser:                  ## Chromium for the tests of the report, where Debian's packages can be installed
+	@command -v chromium >/dev/null 2>&1 \
+	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
+	     && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+	|| echo "browser: no Chromium, and it cannot be installed here: the tests in tests/browser will be skipped"
 
 check: $(STAMP)           ## lint, formatting, types, import contracts
 	$(BIN)/ruff check .

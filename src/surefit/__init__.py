@@ -32,10 +32,12 @@ _WHERE = {
 _MODULES = (
     "bayes",
     "cluster",
+    "data",
     "decomposition",
     "densities",
     "distributed",
     "duality",
+    "fair",
     "fingerprint",
     "geometry",
     "inference",
@@ -49,10 +51,14 @@ _MODULES = (
     "multiclass",
     "neighbors",
     "penalties",
+    "preprocessing",
     "projections",
+    "report",
+    "robust",
     "separation",
     "solvers",
     "svm",
+    "table",
     "testing",
 )
 

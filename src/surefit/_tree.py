@@ -78,6 +78,8 @@ CLASSES = {
     "Scaled": "surefit.kernels:Scaled",
     "Sigmoid": "surefit.kernels:Sigmoid",
     "Sum": "surefit.kernels:Sum",
+    "TableEncoder": "surefit.preprocessing:TableEncoder",
+    "TableModel": "surefit.table:TableModel",
     "TukeyRegressor": "surefit.linear_model:TukeyRegressor",
 }
 

@@ -1,0 +1,189 @@
+"""``surefit fit``: a table in, a model, a certificate and a report out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ._say import BarWatch, console, listed, print_json, safe
+
+__all__ = ["fit"]
+
+EXAMPLE = "mortgages"  # the bundled table of a first run
+
+
+def _families() -> list[str]:
+    from ..table.plan import FAMILIES
+
+    return sorted({name for kinds in FAMILIES.values() for name in kinds})
+
+
+def fit(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DATA]",
+            help="A CSV or Parquet file, - for standard input, or bundled:NAME. Without it, a bundled table.",
+        ),
+    ] = None,
+    target: Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option("--sensitive", "-s", help="Columns to audit fairness by; the model does not read them."),
+    ] = None,
+    immutable: Annotated[
+        list[str] | None, typer.Option(help="Columns that nobody can change, for robustness.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out.")] = None,
+    role: Annotated[
+        list[str] | None, typer.Option(help="NAME=ROLE: read a column as numeric, categorical, date, ...")
+    ] = None,
+    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    positive: Annotated[
+        str | None, typer.Option(help="The class that counts as a positive decision.")
+    ] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--models", "-m", help="Families to try, by name; all by default.", autocompletion=_families
+        ),
+    ] = None,
+    time: Annotated[float, typer.Option(help="Seconds for everything.")] = 60.0,
+    holdout: Annotated[float, typer.Option(help="Share of rows kept aside for the test.")] = 0.25,
+    confidence: Annotated[float, typer.Option(help="Of the statistical claims.")] = 0.95,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Ship a model fitted on all rows, without a claim on its error.")
+    ] = False,
+    reference: Annotated[
+        bool, typer.Option(help="Measure gradient boosting as an uncertified reference.")
+    ] = True,
+    seed: Annotated[int, typer.Option(help="Seed of the split and all else that is random.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the three files; NAME-surefit by default.")
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Between values, where the guess is wrong.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the text, where the guess is wrong.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="Decimal mark: . or ,")] = None,
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
+    ] = None,
+    missing: Annotated[
+        list[str] | None, typer.Option(help="Values that stand for missing, besides the usual ones.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more on the way.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> int:
+    """Select, fit and certify a model of a table; write model.surefit, certificate.json and report.html."""
+    from ..data import MISSING, TableError, about, load, read_table
+
+    silent = as_json or quiet
+    if source is None or source.startswith("bundled:"):
+        name = EXAMPLE if source is None else source.partition(":")[2]
+        facts = about(name)
+        table = load(name)
+        if target is None:
+            target = facts["target"]
+            sensitive = sensitive if sensitive is not None else list(facts["sensitive"])
+        if not silent:
+            print(f"The bundled table {name!r}: {facts['words']}", file=sys.stderr)
+    else:
+        options = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "header": header}
+        chosen = {key: value for key, value in options.items() if value is not None}
+        if missing:
+            chosen["missing"] = (*MISSING, *listed(missing))
+        table = read_table(source, **chosen)
+    if target is None:
+        names = ", ".join(safe(name, 40) for name in table.columns[:12])
+        raise TableError(f"--target is needed: which column is to be predicted? The columns are {names}.")
+    watch = BarWatch(time, quiet=silent, verbose=verbose)
+    if not silent:
+        _say_reading(table)
+    try:
+        model = _fit(
+            table,
+            target,
+            watch,
+            sensitive=listed(sensitive),
+            immutable=listed(immutable),
+            drop=listed(drop),
+            roles=_roles(role),
+            task=task,
+            positive=positive,
+            models=listed(models) or None,
+            time=time,
+            holdout=holdout,
+            delta=1.0 - confidence,
+            refit=refit,
+            reference=reference,
+            seed=seed,
+        )
+    finally:
+        watch.close()
+    folder = out if out is not None else Path(f"{_stem(table.name)}-surefit")
+    document = write(model, folder)
+    if as_json:
+        print_json(document)
+    elif not quiet:
+        from ..report.terminal import summary
+
+        console().print(summary(document))
+        for name in ("model.surefit", "certificate.json", "report.html"):
+            print(os.path.join(folder, name))
+    if model.interrupted_:
+        return 130
+    return 0 if model.certificate_.ok else 1
+
+
+def _fit(table: Any, target: str, watch: BarWatch, **options: Any) -> Any:
+    """The fit; a failed claim is part of the summary and need not warn as well."""
+    import warnings
+
+    from ..certificate import CertificateWarning
+    from ..table import fit_table
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        return fit_table(table, target, watch=watch, **options)
+
+
+def write(model: Any, folder: Path) -> dict[str, Any]:
+    """The three files of a model in a folder, each written whole or not at all; returns the document."""
+    import json
+
+    from .. import io
+    from .._files import write_atomically
+    from ..report import render
+
+    folder.mkdir(parents=True, exist_ok=True)
+    document: dict[str, Any] = model.document()
+    io.save(model, folder / "model.surefit")
+    text = json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False)
+    write_atomically(str(folder / "certificate.json"), [text.encode("ascii") + b"\n"])
+    write_atomically(str(folder / "report.html"), [render(document).encode("utf-8")])
+    return document
+
+
+def _say_reading(table: Any) -> None:
+    """What was inferred about the file, so that nothing is guessed silently."""
+    parts = [f"{note['what']} {note['value']}" for note in table.parsing.notes]
+    print(safe(f"Read {table.rows:,} rows of {len(table.columns)} columns: {'; '.join(parts)}"), file=sys.stderr)
+
+
+def _roles(values: list[str] | None) -> dict[str, str] | None:
+    pairs = [value.rpartition("=") for value in values or []]
+    wrong = [value for value, pair in zip(values or [], pairs) if not pair[1]]
+    if wrong:
+        raise typer.BadParameter(f"--role wants NAME=ROLE, got {wrong[0]!r}")
+    return {name.strip(): kind.strip() for name, _, kind in pairs} or None
+
+
+def _stem(name: str) -> str:
+    """A folder name from the name of a table: letters, digits, dots, dashes."""
+    stem = Path(name).name.split(".")[0]
+    kept = "".join(letter for letter in stem if letter.isalnum() or letter in "-_")[:60]
+    return kept or "table"

@@ -1,0 +1,66 @@
+"""``surefit verify``: every claim of a model again, from the table; exit code 1 where one fails."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from ._say import BarWatch, console, print_json
+
+__all__ = ["verify"]
+
+
+def verify(
+    model_file: Annotated[str, typer.Argument(metavar="MODEL", help="A model.surefit file.")],
+    source: Annotated[str, typer.Argument(metavar="DATA", help="The table of the fit.")],
+    certificate: Annotated[
+        str | None,
+        typer.Option(help="A certificate.json to compare; the one beside the model by default."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Do not repeat the search: its scores stay undecided.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing; the exit code tells.")] = False,
+) -> int:
+    """Recompute every claim about a model from its table alone."""
+    from ..table import verify_table
+    from ._models import load_document, load_table_model
+
+    model = load_table_model(model_file)
+    beside = os.path.join(os.path.dirname(model_file), "certificate.json")
+    path = certificate or (beside if os.path.exists(beside) else None)
+    document = load_document(path) if path is not None else None
+    table = _table(model, source)
+    watch = BarWatch(1e9, quiet=as_json or quiet)
+    try:
+        outcome = verify_table(model, table, document=document, quick=quick, watch=watch)
+    finally:
+        watch.close()
+    if as_json:
+        print_json(
+            {
+                "ok": outcome.ok,
+                "record": [claim.to_dict() for claim in outcome.record],
+                "claims": {
+                    name: [claim.to_dict() for claim in claims]
+                    for name, claims in outcome.sections.items()
+                },
+            }
+        )
+    elif not quiet:
+        from ..report.terminal import verification
+
+        console().print(verification(outcome))
+    return 0 if outcome.ok else 1
+
+
+def _table(model: object, source: str) -> object:
+    """The table: a file, standard input, or one that is bundled."""
+    if source.startswith("bundled:"):
+        from ..data import load
+
+        return load(source.partition(":")[2])
+    return source

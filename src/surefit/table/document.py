@@ -1,0 +1,213 @@
+"""The document of a table model: ``certificate.json``, and what the report is drawn from.
+
+Plain JSON types, version ``surefit.certificate/1``; every key is described in ``docs/certificate-json.md``. It is made
+from the model alone, so that a report can be written again without the table.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import __version__
+from ..certificate import Claim, Status
+from ..data import shown
+from .losses import TableLoss
+from .model import SECTIONS
+from .plan import FAMILIES
+from .prepare import RULE
+from .words import explained
+
+__all__ = ["SCHEMA", "document_of", "verdict"]
+
+SCHEMA = "surefit.certificate/1"
+
+
+def document_of(model: Any) -> dict[str, Any]:
+    """Everything that is claimed and shown, as plain data."""
+    claims = {name: model.claims(name) for name in SECTIONS}
+    schema = model.schema_
+    encoded = {name: len(places) for name, places in model.encoder_.blocks_.items()}
+    chosen = model.candidates_[model.chosen_]
+    columns = [
+        {
+            "name": column["name"],
+            "role": _role(model, column),
+            "missing": column["missing"],
+            "distinct": column["distinct"],
+            "note": column["note"],
+            "leak": column["leak"],
+            "encoded": encoded.get(column["name"], 0),
+            "used": column["name"] in encoded,
+        }
+        for column in schema["columns"]
+    ]
+    family = FAMILIES[model.task][chosen["family"]]
+    held = round_split(model)
+    document = {
+        "schema": SCHEMA,
+        "surefit": __version__,
+        "created": model.created_,
+        "data": {
+            **{key: model.data_[key] for key in ("name", "rows", "columns", "notes")},
+            "target": model.target,
+            "sensitive": list(model.sensitive),
+            "immutable": list(model.immutable),
+            "fingerprint": model.raw_id_,
+            "training_fingerprint": model.matrix_id_,
+            "parsing": [dict(note) for note in model.parsing_["notes"]],
+        },
+        "columns": columns,
+        "task": model.task,
+        "classes": [str(label) for label in model.classes_] if model.task == "classification" else None,
+        "positive": model.positive,
+        "split": {
+            "seed": model.seed,
+            "train": held[0],
+            "holdout": held[1],
+            "rule": RULE.format(share=model.holdout),
+        },
+        "model": {
+            "name": type(model.model_).__name__,
+            "family": chosen["family"],
+            "params": dict(chosen["params"]),
+            "words": family.words,
+            "refitted": bool(model.refit),
+        },
+        "candidates": [
+            {key: value for key, value in record.items() if key not in ("value", "tried")}
+            | {"chosen": place == model.chosen_}
+            for place, record in enumerate(model.candidates_)
+        ],
+        "delta": model.delta,
+        "stopped": model.certificate_.stopped,
+        "left_out": list(model.skipped_),
+        "claims": {
+            name: [explained(claim, name) for claim in section] for name, section in claims.items()
+        },
+        "evidence": model.evidence_,
+    }
+    document["verdict"] = verdict(model, claims)
+    return plain(document)
+
+
+def round_split(model: Any) -> tuple[int, int]:
+    """How many rows were fitted on, and how many kept aside."""
+    from .prepare import draw_split
+
+    train, holdout = draw_split(model.n_rows_, model.holdout, model.seed)
+    return len(train), len(holdout)
+
+
+def _role(model: Any, column: dict[str, Any]) -> str:
+    if column["name"] == model.target:
+        return "target"
+    return "sensitive" if column["name"] in model.sensitive else str(column["role"])
+
+
+def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
+    """The first lines of the report: a headline and a few sentences in plain words."""
+    everything = [claim for section in claims.values() for claim in section]
+    failed = [claim for claim in everything if claim.status is Status.FAILS]
+    open_ = [claim for claim in everything if claim.status is Status.UNDECIDED]
+    status = "fails" if failed else "holds"
+    count = len(everything) - len(open_) - len(failed)
+    headline = (
+        f"{len(failed)} of {len(everything)} claims about this model do not hold"
+        if failed
+        else f"{_name(model)} predicts {_quoted(model.target)}; "
+        + (f"all {count} claims hold" if not open_ else f"{count} claims hold, {len(open_)} are undecided")
+    )
+    sentences = [_loss_sentence(model), _optimality_sentence(claims["optimality"])]
+    sentences += _robustness_sentences(model) + _fairness_sentences(model)
+    sentences += [f"{claim.name}: {claim.statement}." for claim in failed[:3]]
+    return {"status": status, "headline": headline, "sentences": [s for s in sentences if s]}
+
+
+def _name(model: Any) -> str:
+    name: str = model.candidates_[model.chosen_]["name"]
+    return name
+
+
+def _quoted(name: str) -> str:
+    return f"“{shown(name)}”"
+
+
+def _loss_sentence(model: Any) -> str:
+    record = model.candidates_[model.chosen_]["holdout"]
+    if record is None or model.refit:
+        return "The model was refitted on all rows; nothing is claimed of its error on new rows."
+    if model.task == "classification":
+        text = (
+            f"On rows it has not seen it is wrong in {record['loss']:.1%} of cases; with "
+            f"{1 - model.delta:.0%} confidence the true share is between {record['low']:.1%} and "
+            f"{record['high']:.1%}."
+        )
+    else:
+        text = (
+            f"On rows it has not seen it is off by {record['loss']:.4g} on average; with "
+            f"{1 - model.delta:.0%} confidence the true mean is between {record['low']:.4g} and "
+            f"{record['high']:.4g}."
+        )
+    other = [r for r in model.candidates_ if not r["certified"] and r["holdout"]]
+    if other:
+        theirs = other[0]["holdout"]["loss"]
+        unit = f"{theirs:.1%}" if model.task == "classification" else f"{theirs:.4g}"
+        text += f" Gradient boosting, which comes without a certificate, has {unit} on the same rows."
+    return text
+
+
+def _optimality_sentence(claims: list[Claim]) -> str:
+    gap = [claim for claim in claims if claim.name == "duality gap"]
+    if gap and gap[0].status is Status.HOLDS:
+        return "No other coefficients of this kind fit the training rows better: that is proved, not assumed."
+    held = sum(claim.status is Status.HOLDS for claim in claims)
+    return f"Of the {len(claims)} claims about the fit itself, {held} hold."
+
+
+def _robustness_sentences(model: Any) -> list[str]:
+    curve = model.evidence_.get("robustness")
+    if not curve:
+        return []
+    eps, sure, attacked = curve["eps"], curve["certified_accuracy"], curve["attacked_accuracy"]
+    place = min(range(len(eps)), key=lambda k: abs(eps[k] - 0.1))
+    between = (
+        f"{sure[place]:.1%}"
+        if abs(sure[place] - attacked[place]) < 5e-4
+        else f"between {sure[place]:.1%} and {attacked[place]:.1%}"
+    )
+    return [
+        f"If every numeric column may be off by {eps[place]:g} standard deviations, in the worst way for each "
+        f"row, {between} of the decisions are still right."
+    ]
+
+
+def _fairness_sentences(model: Any) -> list[str]:
+    sentences = []
+    for record in model.evidence_.get("fairness", []):
+        gap = record.get("gaps", {}).get("independence")
+        if gap and gap.get("gap") is not None:
+            what = f"decided {_quoted(str(model.positive))}" if model.positive else "predicted above the median"
+            sentences.append(
+                f"Groups by {_quoted(record['attribute'])} differ by {gap['gap']:.1%} in how often they are "
+                f"{what} (with {1 - model.delta:.0%} confidence between {gap['low']:.1%} and {gap['high']:.1%})."
+            )
+    return sentences
+
+
+def plain(value: Any) -> Any:
+    """The same with Python's own numbers; NaN and infinities as text, since JSON has none."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
+def loss_words(model: Any) -> str:
+    """What the loss of this model is called."""
+    return TableLoss(model.task, model.loss_width_).words

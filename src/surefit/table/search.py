@@ -1,0 +1,189 @@
+"""Cross-validation of the candidates on the training part, within a budget of time.
+
+Preprocessing is learnt inside each fold, from the rows that the fold's models are fitted on. Candidates come in
+the order of the plan, the first of each family before the second of any, so that a budget that runs out has
+seen every family it could. Before a candidate whose cost grows faster than the rows is fitted on all of them, it
+is fitted on a sample, and left out where the estimate exceeds what is left: a fit that has begun cannot be
+stopped half way.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .losses import TableLoss
+from .plan import Candidate
+from .watch import Watch
+
+__all__ = ["Fold", "Trial", "best_of", "fit_quietly", "fold_rows", "search"]
+
+PROBE = 2000  # rows of the sample that a dear candidate is tried on first
+ERRORS = (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError, RuntimeError)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Encoded rows: those to fit on, those to validate on."""
+
+    X: NDArray[np.float64]
+    y: NDArray[Any]
+    X_valid: NDArray[np.float64]
+    y_valid: NDArray[Any]
+
+
+@dataclass
+class Trial:
+    """What became of one candidate."""
+
+    candidate: Candidate
+    losses: list[float] = field(default_factory=list)
+    train_losses: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    status: str = "not reached: no time left"
+
+    @property
+    def tried(self) -> bool:
+        """Whether every fold was fitted."""
+        return self.status == "tried"
+
+    @property
+    def loss(self) -> float:
+        """Mean validation loss; infinite where not every fold was fitted."""
+        return float(np.mean(self.losses)) if self.tried else math.inf
+
+
+def fold_rows(y: Any, n_folds: int, seed: int, *, stratify: bool) -> list[NDArray[np.intp]]:
+    """Row numbers of each fold: a random partition, with even class shares where ``stratify``."""
+    generator = np.random.RandomState(seed)  # its stream does not change between versions
+    order = generator.permutation(len(y))
+    if stratify:
+        order = order[np.argsort(np.asarray(y)[order], kind="stable")]
+    return [np.sort(order[k::n_folds]) for k in range(n_folds)]
+
+
+def fit_quietly(candidate: Candidate, X: Any, y: Any, *, certify: bool | str = False) -> Any:
+    """The fitted model of a candidate; warnings of the many fits of a search are not for the user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return candidate.make(columns=X.shape[1], certify=certify).fit(X, y)
+
+
+def search(
+    candidates: list[Candidate],
+    folds: Callable[[int], Fold],
+    n_folds: int,
+    loss: TableLoss,
+    watch: Watch,
+    *,
+    share: float = 0.5,
+) -> list[Trial]:
+    """Every candidate on every fold, as far as ``share`` of the time allows.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    folds : callable
+        The encoded rows of fold k.
+    n_folds : int
+    loss : TableLoss
+    watch : Watch
+    share : float
+        Which share of the time the search may use.
+
+    Returns
+    -------
+    list of Trial
+        One a candidate, in the same order.
+    """
+    trials = [Trial(candidate) for candidate in candidates]
+    known: dict[str, float] = {}  # seconds of a fit of the family on a whole fold
+    try:
+        for place, trial in enumerate(trials):
+            name = trial.candidate.name
+            watch.say(f"trying {name}", done=place / len(trials))
+            first = place == 0  # something must be there to ship
+            cost = known.get(trial.candidate.family)
+            if cost is None:
+                cost = _probe(trial, folds(0), loss) if trial.candidate.kind.power > 1 else 0.0
+            if not first and cost * n_folds > watch.left(share):
+                left = max(0.0, watch.left(share))
+                trial.status = (
+                    f"left out: about {cost * n_folds:.0f} s were needed and {left:.0f} s were left"
+                )
+                continue
+            if trial.status.startswith("failed"):
+                continue
+            _cross_validate(trial, folds, n_folds, loss, watch, 1e9 if first else share)
+            if trial.losses:
+                known[trial.candidate.family] = trial.seconds / len(trial.losses)
+    except KeyboardInterrupt:
+        watch.interrupt()
+        for trial in trials:
+            if trial.status.startswith("not reached"):
+                trial.status = "not reached: interrupted"
+    return trials
+
+
+def best_of(trials: list[Trial]) -> Trial | None:
+    """The trial with the least validation loss, the earliest of equals; ``None`` where none was tried."""
+    tried = [trial for trial in trials if trial.tried]
+    return min(tried, key=lambda trial: trial.loss) if tried else None
+
+
+def _cross_validate(
+    trial: Trial,
+    folds: Callable[[int], Fold],
+    n_folds: int,
+    loss: TableLoss,
+    watch: Watch,
+    share: float,
+) -> None:
+    """Fit and validate one candidate on all folds, unless the time runs out on the way."""
+    for k in range(n_folds):
+        if k and trial.seconds / k > watch.left(share):
+            trial.status = f"stopped: no time left after {k} of {n_folds} folds"
+            return
+        fold = folds(k)
+        try:
+            result, seconds = watch.timed(lambda fold=fold: _one_fold(trial, fold, loss))
+        except ERRORS as error:
+            trial.status = f"failed: {str(error).partition(chr(10))[0][:200]}"
+            return
+        trial.seconds += seconds
+        trial.losses.append(result[0])
+        trial.train_losses.append(result[1])
+    trial.status = "tried"
+
+
+def _one_fold(trial: Trial, fold: Fold, loss: TableLoss) -> tuple[float, float]:
+    """Validation loss and, where it is cheap, training loss."""
+    model = fit_quietly(trial.candidate, fold.X, fold.y)
+    valid = loss.mean(fold.y_valid, model.predict(fold.X_valid))
+    if trial.candidate.kind.power > 1:
+        return valid, math.nan
+    return valid, loss.mean(fold.y, model.predict(fold.X))
+
+
+def _probe(trial: Trial, fold: Fold, loss: TableLoss) -> float:
+    """Seconds that a fit on the whole fold will take, from one on a sample of it."""
+    n = len(fold.X)
+    if n <= 2 * PROBE:
+        return 0.0
+    rows = np.linspace(0, n - 1, PROBE).astype(np.intp)  # spread: a table may be sorted
+    valid = slice(0, max(1, PROBE * len(fold.X_valid) // n))
+    part = Fold(fold.X[rows], fold.y[rows], fold.X_valid[valid], fold.y_valid[valid])
+    watch = Watch()
+    try:
+        _one_fold(trial, part, loss)  # loads what has to be loaded
+        _, seconds = watch.timed(lambda: _one_fold(trial, part, loss))
+    except ERRORS as error:
+        trial.status = f"failed: {str(error).partition(chr(10))[0][:200]}"
+        return 0.0
+    return float(seconds * (n / PROBE) ** trial.candidate.kind.power)

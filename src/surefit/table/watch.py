@@ -1,0 +1,76 @@
+"""Time, progress and interruption of a long piece of work.
+
+A :class:`Watch` knows when the time is up, says what is being done, and remembers that the user pressed
+Ctrl-C: work that may be left out asks it first. The plain one is silent; the command line gives one that
+draws a bar.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["Watch"]
+
+T = TypeVar("T")
+
+
+class Watch:
+    """A budget of seconds, and what the user is told.
+
+    Parameters
+    ----------
+    seconds : float
+        How long the whole work may take.
+    """
+
+    def __init__(self, seconds: float = 60.0) -> None:
+        self.seconds = float(seconds)
+        self.start = time.monotonic()
+        self.interrupted = False
+        self.skipped: list[str] = []
+
+    def left(self, share: float = 1.0) -> float:
+        """Seconds until ``share`` of the budget is spent; 0 after an interruption."""
+        if self.interrupted:
+            return 0.0
+        return self.seconds * share - (time.monotonic() - self.start)
+
+    def say(self, text: str, done: float | None = None) -> None:
+        """What is being done now, and which share of all work is done, where that is known."""
+
+    def note(self, text: str) -> None:
+        """Something the user should know, to be kept on the screen."""
+
+    def close(self) -> None:
+        """The work is over."""
+
+    def optional(
+        self, name: str, work: Callable[[], T], *, seconds: float = 0.0, share: float = 1.0
+    ) -> T | None:
+        """Do ``work`` if there is time for about ``seconds`` of it; ``None``, with a note, otherwise."""
+        if self.left(share) < seconds or self.interrupted:
+            why = "interrupted" if self.interrupted else "no time left"
+            self.skipped.append(f"{name}: {why}")
+            return None
+        self.say(name)
+        try:
+            return work()
+        except KeyboardInterrupt:
+            self.interrupt()
+            self.skipped.append(f"{name}: interrupted")
+            return None
+
+    def interrupt(self) -> None:
+        """Ctrl-C was pressed: what is not needed is left out from now on."""
+        if self.interrupted:  # the second time it is meant
+            raise KeyboardInterrupt
+        self.interrupted = True
+        self.note("interrupted: finishing with the best model so far (press Ctrl-C again to give up)")
+
+    def timed(self, work: Callable[[], Any]) -> tuple[Any, float]:
+        """The result of ``work`` and the seconds that it took."""
+        before = time.perf_counter()
+        result = work()
+        return result, time.perf_counter() - before

@@ -1,0 +1,77 @@
+"""What each kind of claim means to someone who has to act on it, and what it does not say."""
+
+from __future__ import annotations
+
+from ..certificate import Claim, Kind
+
+__all__ = ["explained"]
+
+_BY_NAME: dict[str, tuple[str, str]] = {
+    "duality gap": (
+        "No other coefficients of this kind of model fit the training rows better than by the amount stated.",
+        "That another kind of model would not do better, or that it does well on new rows.",
+    ),
+    "normal equations": (
+        "The equations that define the best fit are solved to rounding.",
+        "That the straight-line form is right for these data.",
+    ),
+    "complementary slackness": (
+        "The rows that hold the boundary in place are the ones that optimality demands.",
+        "That the boundary is right for new rows.",
+    ),
+    "exact neighbours": (
+        "The neighbours that the model votes with are the nearest rows, decided in exact arithmetic.",
+        "That near rows have the same target.",
+    ),
+    "generalisation": (
+        "Rows drawn like these will be predicted with a loss in the stated interval, whichever of the models of "
+        "the plan had been shipped.",
+        "That rows of next year, or of another place, are drawn like these.",
+    ),
+    "selection excess": (
+        "Choosing among the models that were measured has cost at most this much.",
+        "That a model outside the plan could not be better.",
+    ),
+    "calibration": (
+        "Of the rows that are given a probability of 0.3, about 30 % are positive, to the distance stated.",
+        "That a single row's probability is right, or that every group's is: see fairness.",
+    ),
+    "prediction interval": (
+        "Give or take the stated number, 9 of 10 predictions will be right.",
+        "That it is 9 of 10 in every part of the table; where the target varies more, it is fewer.",
+    ),
+    "sensitivity": (
+        "Small errors in the measured columns move the prediction by no more than this.",
+        "Anything about changes of categories, or larger ones.",
+    ),
+    "proxies": (
+        "Leaving the sensitive column out does not hide it: the other columns tell it to this extent.",
+        "That these columns cause anything, or must not be used.",
+    ),
+}
+_BY_SECTION: dict[str, tuple[str, str]] = {
+    "optimality": (
+        "A property of the fit that was worked out again from the training rows and the coefficients.",
+        "Anything about rows that the fit has not seen.",
+    ),
+    "generalisation": (
+        "A statement about rows to come, from rows that no fit has used.",
+        "That rows of next year, or of another place, are drawn like these.",
+    ),
+    "robustness": (
+        "How many decisions can be turned by changes that are too small to matter, within the set stated.",
+        "Anything about larger changes, other columns, or someone who changes the training rows.",
+    ),
+    "fairness": (
+        "How far apart the groups are, with the uncertainty of as many rows as there are.",
+        "That the labels themselves are fair, or which of the criteria is the right one here.",
+    ),
+}
+
+
+def explained(claim: Claim, section: str) -> dict[str, object]:
+    """A claim as plain data, with what it means and what it does not."""
+    means, does_not = _BY_NAME.get(claim.name, _BY_SECTION[section])
+    if claim.kind is Kind.EMPIRICAL:
+        does_not = "That nobody else finds a better attack: it is an experiment, not a proof."
+    return {**claim.to_dict(), "means": means, "does_not": does_not}
