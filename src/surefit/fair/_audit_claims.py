@@ -1,8 +1,8 @@
 """The sentences of an audit, from its numbers alone.
 
 A gap without a tolerance *holds* when its interval is shorter than [0, 1]: ``observed`` is the length of the
-interval, ``bound`` is 1. With a tolerance the sentence is "the gap is at most tolerance": it holds when the upper limit is,
-fails when the lower limit is above, and is undecided when the interval has the tolerance inside.
+interval, ``bound`` is 1. With a tolerance the sentence is "the gap is at most tolerance": it holds when the
+upper limit is, fails when the lower limit is above, and is undecided when the tolerance lies inside.
 """
 
 from __future__ import annotations

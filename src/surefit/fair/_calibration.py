@@ -1,9 +1,9 @@
 r"""Calibration within groups: :math:`P(Y=1 | R=r, A=a) = r` (FAIR-4), tested bin by bin.
 
-Given the scores, calibration makes the labels of a cell (bin, group) independent Bernoulli variables whose mean
-probability is the mean score of the cell. Hoeffding (1956) showed that Clopper-Pearson limits, at a slightly
-smaller level, hold for such sums too. A cell whose mean score lies outside its limits refutes calibration.
-The bins are fixed before the data are seen: equal widths on [0, 1].
+Given the scores, calibration makes the labels of a cell (bin, group) independent Bernoulli variables whose
+mean probability is the mean score of the cell. Hoeffding (1956) showed that Clopper-Pearson limits, at a
+slightly smaller level, hold for such sums too. A cell whose mean score lies outside its limits refutes
+calibration. The bins are fixed before the data are seen: equal widths on [0, 1].
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def calibration_table(
             }
             for i, k in enumerate(kept.tolist())
         ]  # fmt: skip
-        cell = cells_out[worst]
+        cell: Any = cells_out[worst]
         attributes[attribute] = {
             "observed": float(deviation[worst]), "low": float(least.max()), "high": float(most.max()),
             "groups": [f"{cell['group']}, scores {cell['bin'][0]:g} to {cell['bin'][1]:g}"],

@@ -57,7 +57,8 @@ def as_codes(values: Any, name: str = "sensitive") -> tuple[list[str], Codes]:
 
 def _peeled(values: NDArray[Any]) -> tuple[list[str], Codes]:
     """One comparison of all rows for each different text, as long as there are few."""
-    codes, distinct = np.full(len(values), -1, dtype=np.int64), []
+    codes = np.full(len(values), -1, dtype=np.int64)
+    distinct: list[str] = []
     left = 0
     while len(distinct) < _FEW:
         codes[values == values[left]] = len(distinct)
@@ -151,7 +152,7 @@ def binary(values: Any, positive: Any, name: str) -> tuple[NDArray[np.int64], li
         raise ValueError(f"{name} must be one column, got an array of shape {array.shape}.")
     if array.dtype.kind == "b":
         labels: list[Any] = [False, True]
-    elif array.dtype.kind in "iu" and len(array) and 0 <= array.min() and array.max() <= 1:
+    elif array.dtype.kind in "iu" and len(array) and array.min() >= 0 and array.max() <= 1:
         labels = [0, 1]
         if positive is None or positive in (0, 1):
             one = 1 if positive is None else int(positive)

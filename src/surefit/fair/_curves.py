@@ -1,0 +1,79 @@
+r"""Group thresholds as a problem: accept rows by score, choose one point on the curve of each group.
+
+Accepting the rows of a group whose score is at least t gives counts (TP, FP), one point for each different
+score; drawing between thresholds at random gives the convex hull of these points. For costs ``c_fp``,
+``c_fn`` the gain of a point is -(c_fp FP + c_fn FN). A constraint asks for equal rates: the selection rate,
+TPR, FPR, or TPR and FPR.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CONSTRAINTS", "Curve", "curves", "scale_of"]
+
+Array = NDArray[np.float64]
+CONSTRAINTS = ("demographic_parity", "equal_opportunity", "predictive_equality", "equalized_odds")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The points of one group: thresholds from +inf downwards, and the rows accepted at each.
+
+    Attributes
+    ----------
+    thresholds, tp, fp : arrays of shape (points,)
+        Accept scores of at least the threshold: so many positives, so many negatives.
+    """
+
+    thresholds: Array
+    tp: Array
+    fp: Array
+
+    @property
+    def positives(self) -> float:
+        return float(self.tp[-1])
+
+    @property
+    def negatives(self) -> float:
+        return float(self.fp[-1])
+
+    def gain(self, costs: tuple[float, float]) -> Array:
+        """Minus the cost of the mistakes at each point."""
+        return -(costs[0] * self.fp + costs[1] * (self.positives - self.tp))
+
+    def rates(self, constraint: str) -> list[Array]:
+        """The rates that the constraint makes equal, at each point."""
+        tpr, fpr = self.tp / max(self.positives, 1.0), self.fp / max(self.negatives, 1.0)
+        if constraint == "demographic_parity":
+            return [(self.tp + self.fp) / (self.positives + self.negatives)]
+        return {
+            "equal_opportunity": [tpr], "predictive_equality": [fpr], "equalized_odds": [fpr, tpr]
+        }[constraint]  # fmt: skip
+
+
+def curves(
+    score: Array, y: NDArray[np.int64], codes: NDArray[np.int64], groups: int
+) -> list[Curve]:
+    """The curve of each group."""
+    order = np.lexsort((-score, codes))
+    edges = np.searchsorted(codes[order], np.arange(groups + 1))
+    found = []
+    for begin, end in itertools.pairwise(edges):
+        rows = order[begin:end]
+        s, hits = score[rows], np.cumsum(y[rows])
+        last = np.append(np.flatnonzero(s[1:] != s[:-1]), len(s) - 1)  # of each different score
+        tp = np.concatenate([[0.0], hits[last]])
+        total = np.concatenate([[0.0], last + 1.0])
+        found.append(Curve(np.concatenate([[np.inf], s[last]]), tp, total - tp))
+    return found
+
+
+def scale_of(found: list[Curve], costs: tuple[float, float]) -> float:
+    """The cost of the better constant decision: what a gap is measured against."""
+    wrong = sum(curve.negatives for curve in found), sum(curve.positives for curve in found)
+    return min(costs[0] * wrong[0], costs[1] * wrong[1]) or max(costs)

@@ -1,0 +1,145 @@
+"""Where an estimator finds the sensitive attribute: in columns of X, or beside X.
+
+``sensitive_columns`` names columns of X (by place or by name), so that the estimator works in a pipeline;
+their numbers are used as they are, which for a category means its one-hot columns. Or ``fit(X, y,
+sensitive=labels)`` gives labels of any kind beside X, which become one indicator a group. Both ways the
+rows of the fit are one matrix: X itself, or X with the number of the group as its last column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base import Certified
+from ..certificate import Certificate
+from ._groups import as_codes, columns_of, crossed, shown
+
+__all__ = ["Beside", "UsesSensitive", "group_codes", "one_column"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """X, and the labels of the sensitive attribute beside it."""
+
+    X: Any
+    sensitive: Any
+
+
+def one_column(sensitive: Any) -> tuple[list[str], NDArray[np.int64]]:
+    """Names and codes of one attribute; several columns are crossed."""
+    parts = [
+        as_codes(column, f"sensitive[{name!r}]") for name, column in columns_of(sensitive).items()
+    ]
+    return parts[0] if len(parts) == 1 else crossed(parts)
+
+
+def group_codes(sensitive: Any, known: list[str], n: int) -> NDArray[np.int64]:
+    """The place of each row's group among the groups of the fit."""
+    names, codes = one_column(sensitive)
+    if len(codes) != n:
+        raise ValueError(
+            f"sensitive has {len(codes)} rows, X has {n}: give one value for each row."
+        )
+    new = [name for name in names if name not in known]
+    if new:
+        raise ValueError(
+            f"sensitive has the group {shown(new[0])!r}, which the fit did not see (it saw "
+            f"{', '.join(map(shown, known[:8]))}): fit again with rows of it."
+        )
+    return np.array([known.index(name) for name in names], dtype=np.int64)[codes]
+
+
+class UsesSensitive(Certified):
+    """Mixin: the sensitive attribute from ``sensitive_columns`` or from the keyword ``sensitive``."""
+
+    sensitive_columns: Any
+    sensitive_names_: list[str]
+    sensitive_places_: list[int]
+
+    def verify(self, X: Any, y: Any = None, *, sensitive: Any = None) -> Certificate:
+        """All claims again, as :func:`surefit.verify` does, for a fit with ``sensitive=`` beside X too."""
+        return self._recertify(X if sensitive is None else Beside(X, sensitive), y, None)
+
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
+        sensitive = None
+        if isinstance(X, Beside):
+            X, sensitive = X.X, X.sensitive
+        X, y = self._validate_rows(X, y, reset=reset)
+        if reset:
+            self._find_columns(sensitive, X.shape[1])
+        return self._joined(X, sensitive, reset=reset), y, None
+
+    def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        """X and y as arrays; a transformer has no y."""
+        raise NotImplementedError
+
+    def _find_columns(self, sensitive: Any, width: int) -> None:
+        """Where the sensitive columns are, once it is clear that they are given once."""
+        if (sensitive is None) == (self.sensitive_columns is None):
+            given = "both" if sensitive is not None else "neither"
+            raise ValueError(
+                f"{given} of sensitive_columns and fit(..., sensitive=...) was given: name columns of X, or "
+                "give the labels beside X."
+            )
+        self.sensitive_places_ = []
+        if sensitive is not None:
+            return
+        known = list(getattr(self, "feature_names_in_", []))
+        columns = self.sensitive_columns
+        for column in [columns] if isinstance(columns, str | int | np.integer) else columns:
+            if isinstance(column, str):
+                if column not in known:
+                    raise ValueError(
+                        f"sensitive_columns has {column!r}, which is no column of X"
+                        + (
+                            f" ({', '.join(map(str, known[:8]))})"
+                            if known
+                            else ", which has no names"
+                        )
+                        + ": give a name or a place."
+                    )
+                self.sensitive_places_.append(known.index(column))
+            elif -width <= column < width:
+                self.sensitive_places_.append(int(column) % width)
+            else:
+                raise ValueError(
+                    f"sensitive_columns has {column!r}, but X has {width} columns: give places below {width}."
+                )
+
+    def _joined(self, X: Any, sensitive: Any, *, reset: bool) -> Any:
+        """One matrix that holds features and sensitive attribute."""
+        if sensitive is None:
+            if self.sensitive_columns is None:
+                raise ValueError(
+                    f"this {type(self).__name__} was fitted with sensitive=... beside X: give sensitive=... "
+                    "again (verification: model.verify(X, y, sensitive=...))."
+                )
+            return X
+        if self.sensitive_columns is not None:
+            raise ValueError("sensitive_columns are part of X already: leave sensitive=... out.")
+        if reset:
+            self.sensitive_names_ = one_column(sensitive)[0]
+        codes = group_codes(sensitive, self.sensitive_names_, X.shape[0])
+        return np.column_stack([X, codes.astype(X.dtype)])
+
+    def _feature_places(self, width: int) -> list[int]:
+        """The columns of X that are features."""
+        kept = [j for j in range(width) if j not in set(self.sensitive_places_)]
+        if not kept:
+            raise ValueError(
+                f"X has {width} feature(s), and all of them are sensitive_columns: nothing is left to use."
+            )
+        return kept
+
+    def _attributes(self, Z: Any) -> Array:
+        """The sensitive attribute as numbers: the columns as they are, or one indicator a group."""
+        if self.sensitive_columns is None:
+            codes = Z[:, -1].astype(np.int64)
+            return np.eye(len(self.sensitive_names_))[codes]
+        return np.asarray(Z[:, self.sensitive_places_], dtype=np.float64)

@@ -1,0 +1,170 @@
+r"""What is claimed of group thresholds, from scores, labels, groups and the rule alone.
+
+*Equal rates* (EXACT): the expected rates on the rows of the fit, counted again. *Optimal rule* (OPTIMAL):
+for any multipliers :math:`\lambda_g` the gain of a rule with equal rates is at most
+
+    sum_g max_v [gain_g(v) - lambda_g . x_g(v)] + max(0, sum_g lambda_g),
+
+v over all thresholds of group g: weak duality, whoever chose the multipliers. Where rates may differ by tau,
+tau sum_g max(0, lambda_g) is added. For one threshold a group, all windows of rates are tried again, in
+another way than the fit does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..certificate import Claim, Kind
+from ._curves import Curve, scale_of
+
+__all__ = ["deterministic_claims", "dual_bound", "expected", "randomised_claims"]
+
+Array = NDArray[np.float64]
+ROUNDING = 1e-12  # of rates: a few additions and one division; of gains: relative to the scale
+_NAMES = {
+    "demographic_parity": "selection rate",
+    "equal_opportunity": "true positive rate",
+    "predictive_equality": "false positive rate",
+    "equalized_odds": "true and the false positive rate",
+}
+
+
+def expected(found: list[Curve], thresholds: Array, weights: Array) -> tuple[Array, Array]:
+    """Expected true and false positives of the rule in each group."""
+    tp, fp = np.zeros(len(found)), np.zeros(len(found))
+    for g, curve in enumerate(found):
+        # thresholds fall along the curve: the last point at or above t accepts the scores of at least t
+        at = np.searchsorted(-curve.thresholds, -thresholds[g], side="right") - 1
+        tp[g], fp[g] = weights[g] @ curve.tp[at], weights[g] @ curve.fp[at]
+    return tp, fp
+
+
+def _spread(found: list[Curve], tp: Array, fp: Array, constraint: str) -> float:
+    """The largest difference of a rate between groups."""
+    positives = np.array([max(curve.positives, 1.0) for curve in found])
+    negatives = np.array([max(curve.negatives, 1.0) for curve in found])
+    if constraint == "demographic_parity":
+        rows = np.array([curve.positives + curve.negatives for curve in found])
+        return float(np.ptp((tp + fp) / rows))
+    parts = {
+        "equal_opportunity": [tp / positives],
+        "predictive_equality": [fp / negatives],
+        "equalized_odds": [tp / positives, fp / negatives],
+    }[constraint]
+    return max(float(np.ptp(part)) for part in parts)
+
+
+def dual_bound(
+    found: list[Curve],
+    constraint: str,
+    costs: tuple[float, float],
+    multipliers: Array,
+    slack: float,
+) -> float:
+    """The most that any randomised rule gains whose rates differ by at most ``slack``."""
+    total = 0.0
+    for g, curve in enumerate(found):
+        value = curve.gain(costs)
+        for k, rate in enumerate(curve.rates(constraint)):
+            value = value - multipliers[g, k] * rate
+        total += float(value.max())
+    over = float(np.maximum(0.0, multipliers.sum(axis=0)).sum())
+    return total + over + slack * float(np.maximum(0.0, multipliers).sum())
+
+
+def _is_rule(thresholds: Array, weights: Array) -> bool:
+    return bool(
+        np.isfinite(weights).all()
+        and (weights >= 0.0).all()
+        and not np.isnan(thresholds).any()
+        and (np.abs(weights.sum(axis=1) - 1.0) <= 1e-12).all()
+    )
+
+
+def _rates_claim(found: list[Curve], rule: Any, constraint: str, tolerance: float) -> Claim:
+    """The expected rates on these rows."""
+    thresholds, weights, _ = rule
+    what = _NAMES[constraint]
+    if not _is_rule(thresholds, weights):
+        words = "the weights of the thresholds are not probabilities"
+        return Claim.check("equal rates", words, Kind.EXACT, np.inf, 0.0, "FAIR-6")
+    tp, fp = expected(found, thresholds, weights)
+    observed = _spread(found, tp, fp, constraint)
+    words = (
+        f"the expected {what} differs by {observed:.1e} between the {len(found)} groups, on the rows of "
+        "the fit"
+    )
+    return Claim.check(
+        "equal rates", words, Kind.EXACT, observed, tolerance, "FAIR-6", floor=ROUNDING
+    )
+
+
+def _cost(found: list[Curve], rule: Any, costs: tuple[float, float]) -> float:
+    tp, fp = expected(found, rule[0], rule[1])
+    positives = np.array([curve.positives for curve in found])
+    return float(costs[0] * fp.sum() + costs[1] * (positives - tp).sum())
+
+
+def randomised_claims(
+    found: list[Curve], rule: Any, constraint: str, costs: tuple[float, float]
+) -> list[Claim]:
+    """Equal rates, and no randomised rule with equal rates costs less."""
+    cost = _cost(found, rule, costs)
+    bound = dual_bound(found, constraint, costs, rule[2], 0.0)
+    gap, scale = cost + bound, scale_of(found, costs)
+    words = (
+        f"the expected cost {cost:.6g} is within {max(gap, 0.0):.1e} of the least of all randomised group "
+        f"thresholds with equal rates"
+    )
+    optimal = Claim.check(
+        "optimal rule", words, Kind.OPTIMAL, max(gap, 0.0), 1e-9 * scale, "FAIR-6"
+    )
+    if gap < -1e-9 * scale:  # weak duality broken: the rule does not satisfy the constraint
+        words = f"the cost {cost:.6g} is below what equal rates allow: the rates are not equal"
+        optimal = Claim.check("optimal rule", words, Kind.OPTIMAL, np.nan, 0.0, "FAIR-6")
+    return [optimal, _rates_claim(found, rule, constraint, 0.0)]
+
+
+def deterministic_claims(
+    found: list[Curve], rule: Any, constraint: str, costs: tuple[float, float], tolerance: float
+) -> list[Claim]:
+    """Rates within the tolerance; no single thresholds with such rates cost less; what drawing could save."""
+    cost, scale = _cost(found, rule, costs), scale_of(found, costs)
+    least = _least_cost(found, constraint, costs, tolerance)
+    lower = -dual_bound(found, constraint, costs, rule[2], tolerance)
+    words = (
+        f"the cost {cost:.6g} is within {max(cost - least, 0.0):.1e} of the least of all single "
+        f"thresholds with "
+        f"rates within {tolerance:g}; with random draws none costs less than {lower:.6g}"
+    )
+    observed = cost - least
+    good = observed >= -1e-9 * scale
+    optimal = Claim.check(
+        "optimal rule",
+        words,
+        Kind.OPTIMAL,
+        max(observed, 0.0) if good else np.nan,
+        1e-9 * scale,
+        "FAIR-6",
+    )
+    return [optimal, _rates_claim(found, rule, constraint, tolerance)]
+
+
+def _least_cost(
+    found: list[Curve], constraint: str, costs: tuple[float, float], tolerance: float
+) -> float:
+    """The best sum over windows of rates: maxima over slices, window by window."""
+    rates = [curve.rates(constraint)[0] for curve in found]
+    starts = np.unique(np.concatenate(rates))
+    total = np.zeros(len(starts))
+    for x, curve in zip(rates, found):
+        begin = np.searchsorted(x, starts, side="left")
+        end = np.searchsorted(x, starts + tolerance * (1.0 + 1e-12), side="right")
+        padded = np.append(curve.gain(costs), -np.inf)
+        slices = np.column_stack([begin, np.maximum(end, begin + 1)]).ravel()
+        best = np.maximum.reduceat(padded, np.minimum(slices, len(x)))[::2]
+        total += np.where(end > begin, best, -np.inf)
+    return -float(total.max())

@@ -1,0 +1,139 @@
+"""What each remedy would cost: error and gaps on rows that no fit has used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..linear_model import LogisticRegression
+from ._sensitive import group_codes, one_column
+from .audit import audit
+from .decorrelate import Decorrelate
+from .logistic import FairLogistic
+from .thresholds import GroupThresholds
+
+__all__ = ["compare_remedies"]
+
+
+def compare_remedies(
+    X: Any,
+    y: Any,
+    sensitive: Any,
+    X_test: Any,
+    y_test: Any,
+    sensitive_test: Any,
+    *,
+    model: Any = None,
+    fairness: float = 10.0,
+    C: float = 1.0,
+    delta: float = 0.05,
+    min_rows: int = 30,
+    random_state: int = 0,
+) -> list[dict[str, Any]]:
+    """Fit every remedy on the training rows, and measure it on the others.
+
+    Parameters
+    ----------
+    X, y, sensitive : arrays of shape (n, p), (n,), (n,)
+        Training rows; y has two labels, X does not contain the sensitive attribute and is scaled.
+    X_test, y_test, sensitive_test : arrays
+        Rows that no fit has used. Those of groups that the training rows lack are left out.
+    model : classifier, optional
+        The fitted model that thresholds are put on, and the row "none"; a logistic regression by default.
+    fairness, C : float
+        Parameters of :class:`FairLogistic`.
+    delta : float, default=0.05
+        Probability that any limit in any row is wrong.
+    min_rows : int, default=30
+        As in :func:`audit`.
+    random_state : int, default=0
+
+    Returns
+    -------
+    list of dict
+        Plain JSON data. ``remedy``, ``what`` (before, in or after training, or none), ``error``,
+        ``error_low``, ``error_high``, and for each of ``independence``, ``separation``, ``sufficiency`` a
+        dict ``{"observed", "low", "high"}``; ``certified`` (whether the claims of its fit hold) and
+        ``failed`` (why it could not be fitted, or "").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.integers(0, 2, 4000)
+    >>> X = rng.normal(size=(4000, 3)) + a[:, None]
+    >>> y = X.sum(axis=1) + rng.normal(size=4000) > 1.5
+    >>> rows = compare_remedies(X[:2000], y[:2000], a[:2000], X[2000:], y[2000:], a[2000:])
+    >>> gaps = {row["remedy"]: row["independence"]["observed"] for row in rows}
+    >>> gaps["none"] > 0.3 > 0.1 > gaps["group thresholds, equal selection rate"]
+    True
+    """
+    X, X_test = np.asarray(X, dtype=np.float64), np.asarray(X_test, dtype=np.float64)
+    y, y_test = np.asarray(y), np.asarray(y_test)
+    names, codes = one_column(sensitive)
+    test_names, test_codes = one_column(sensitive_test)
+    known = np.isin(test_codes, [i for i, name in enumerate(test_names) if name in names])
+    labels = np.array(test_names, dtype=object)[test_codes][known]
+    X_test, y_test = X_test[known], y_test[known]
+    if not len(y_test):
+        raise ValueError(
+            "sensitive_test has no group of the training rows: test on rows of the same groups."
+        )
+    other = group_codes(labels, names, len(labels))
+    base = LogisticRegression(C=C).fit(X, y) if model is None else model
+
+    def thresholds(constraint: str) -> Any:
+        rule = GroupThresholds(base, constraint=constraint, prefit=True, random_state=random_state)
+        return rule.fit(X, y, sensitive=codes), lambda m: m.predict(X_test, sensitive=other)
+
+    def before() -> Any:
+        change = Decorrelate().fit(X, sensitive=codes)
+        changed = change.transform(X, sensitive=codes)
+        fitted = LogisticRegression(C=C).fit(changed, y)
+        return fitted, lambda m: m.predict(change.transform(X_test, sensitive=other))
+
+    def inside(criterion: str) -> Any:
+        fitted = FairLogistic(fairness, criterion=criterion, C=C).fit(X, y, sensitive=codes)
+        return fitted, lambda m: m.predict(X_test)
+
+    plan: list[tuple[str, str, Any]] = [
+        ("none", "none", lambda: (base, lambda m: m.predict(X_test))),
+        ("decorrelated features", "before", before),
+        ("penalty on independence", "in", lambda: inside("independence")),
+        ("penalty on separation", "in", lambda: inside("separation")),
+        (
+            "group thresholds, equal selection rate",
+            "after",
+            lambda: thresholds("demographic_parity"),
+        ),
+        ("group thresholds, equal odds", "after", lambda: thresholds("equalized_odds")),
+    ]
+    positive = np.unique(y)[-1]
+    rows = []
+    for remedy, what, make in plan:
+        row: dict[str, Any] = {"remedy": remedy, "what": what, "failed": ""}
+        try:
+            fitted, decide = make()
+        except ValueError as error:  # such as a group without positives
+            rows.append({**row, **_nothing(), "failed": str(error)})
+            continue
+        found = audit(
+            y_test, decide(fitted), sensitive=labels, positive=positive, delta=delta / len(plan),
+            min_rows=min_rows,
+        )  # fmt: skip
+        wrong = found.overall["rates"]["error"]
+        row |= {"error": wrong["value"], "error_low": wrong["low"], "error_high": wrong["high"]}
+        for criterion in ("independence", "separation", "sufficiency"):
+            entry = found.gaps["sensitive"][criterion]
+            row[criterion] = {part: entry[part] for part in ("observed", "low", "high")}
+        certificate = getattr(fitted, "certificate_", None)
+        row["certified"] = bool(certificate is not None and certificate.ok)
+        rows.append(row)
+    return rows
+
+
+def _nothing() -> dict[str, Any]:
+    gap = {"observed": None, "low": 0.0, "high": 1.0}
+    empty = {name: dict(gap) for name in ("independence", "separation", "sufficiency")}
+    return {"error": None, "error_low": 0.0, "error_high": 1.0, "certified": False, **empty}
