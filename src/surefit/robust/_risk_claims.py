@@ -1,0 +1,111 @@
+"""The sentences about an adversarial risk, from counts of rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..certificate import Claim, Kind
+from ..model_selection.bounds import clopper_pearson
+
+__all__ = [
+    "bracket_claim",
+    "certified_claim",
+    "closed_form_claim",
+    "population",
+    "population_claims",
+]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def closed_form_claim(differ: int, n: int, words: str) -> Claim:
+    """The formula that the bounds rest on gives the model's own labels."""
+    statement = (
+        f"the {words} formula read from the model's attributes contradicts the model's label on {differ} "
+        f"of {n} rows, rounding aside"
+    )
+    return Claim.check("closed form", statement, Kind.EXACT, float(differ), 0.0, "ADV-1")
+
+
+def certified_claim(
+    eps: Array, certified: Mask, refuted: int, checked: int, method: str, *, exact: bool
+) -> Claim:
+    """Rows that no perturbation can make wrong: the claim fails when an attack did."""
+    kind = Kind.EXACT if exact else Kind.BOUND
+    if not method:
+        why = (
+            "no certified bound is known for this model: its certified accuracy is 0 at every radius "
+            "above 0; attacks alone show how robust it is at most"
+        )
+        return Claim.undecided("certified accuracy", why, Kind.BOUND, "ADV-1")
+    shares = ", ".join(
+        f"{_down(float(share)):.4f} at eps {e:g}" for e, share in zip(eps, certified.mean(axis=1))
+    )
+    statement = (
+        f"no allowed perturbation changes the right label of a share of {shares} ({method}); of {checked} "
+        f"attacks on such rows, {refuted} found a wrong label"
+    )
+    return Claim.check("certified accuracy", statement, kind, float(refuted), 0.0, "ADV-1")
+
+
+def bracket_claim(
+    eps: Array, broken: Mask, certified: Mask, attacks: str, unproved: int, checked: int
+) -> Claim:
+    """Attacks found at least so many wrong rows, and no more than the bound allows."""
+    share = broken.mean(axis=1)
+    words = ", ".join(f"{_down(float(s)):.4f} at eps {e:g}" for e, s in zip(eps, share))
+    both = int((broken & certified).any(axis=0).sum())
+    statement = (
+        f"the adversarial risk on these rows is at least {words} ({attacks}); {both} of these rows were "
+        f"certified, and of {checked} worst points that were tried {unproved} kept their label"
+    )
+    return Claim.check(
+        "attacked accuracy", statement, Kind.EMPIRICAL, float(both + unproved), 0.0, "ADV-2"
+    )
+
+
+def population(broken: Mask, certified: Mask, delta: float) -> tuple[Array, Array]:
+    """Limits of the true adversarial risk at each radius, all at once."""
+    m, n = broken.shape
+    low, _ = clopper_pearson(broken.sum(axis=1), n, delta, m)
+    _, high = clopper_pearson((~certified).sum(axis=1), n, delta, m)
+    return np.asarray(low), np.asarray(high)
+
+
+def population_claims(
+    eps: Array, low: Array, high: Array, n: int, delta: float, why_not: str
+) -> list[Claim]:
+    """The true adversarial risk lies between the limits, for each radius."""
+    claims = []
+    for e, first, last in zip(eps, low, high):
+        name = f"true adversarial risk at eps {e:g}"
+        length = float(last - first)
+        if why_not:
+            claims.append(Claim.undecided(name, why_not, Kind.STATISTICAL, "ADV-1"))
+            continue
+        if not length < 1.0:
+            why = (
+                f"nothing can be said at eps {e:g}: no attack succeeded and no row was certified, so the "
+                "interval is as long as the range"
+            )
+            claims.append(Claim.undecided(name, why, Kind.STATISTICAL, "ADV-1"))
+            continue
+        statement = (
+            f"with probability {100 * (1 - delta):.6g} %, for all {len(eps)} radii at once, the true "
+            f"adversarial risk at eps {e:g} is between {_down(float(first)):.4f} and "
+            f"{_up(float(last)):.4f} ({n} rows drawn independently from one distribution, used by no fit)"
+        )
+        claims.append(Claim.check(name, statement, Kind.STATISTICAL, length, 1.0, "ADV-1"))
+    return claims
+
+
+def _down(value: float) -> float:
+    return math.floor(value * 1e4 + 1e-9) / 1e4
+
+
+def _up(value: float) -> float:
+    return math.ceil(value * 1e4 - 1e-9) / 1e4
