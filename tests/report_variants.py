@@ -129,50 +129,47 @@ def hostile() -> dict[str, Any]:
     return _poison(classification(), HOSTILE, [0])
 
 
-def large() -> dict[str, Any]:
+def large(long: str = "<&\u202e\"'" * 200) -> dict[str, Any]:
     """More of everything than a page shows, with names that grow when they are escaped."""
     document = classification()
-    long = "<&\u202e\"'" * 400
     for text in document["claims"].values():
         text[:] = [
             {**c, "statement": long, "means": long, "does_not": long, "name": long}
-            for c in text * 300
+            for c in text * 20
         ]
-    document["verdict"]["sentences"] = [long] * 200
+    document["verdict"]["sentences"] = [long] * 20
     document["candidates"] = [
         {**c, "name": long, "status": long} for c in document["candidates"]
-    ] * 500
+    ] * 50
     document["columns"] = [
-        {**c, "name": f"{long}{i}", "note": long} for i, c in enumerate(document["columns"] * 700)
+        {**c, "name": f"{long}{i}", "note": long} for i, c in enumerate(document["columns"] * 15)
     ]
     document["data"].update(
-        parsing=[{"what": long, "value": long, "how": long}] * 500, notes=[long] * 500
+        parsing=[{"what": long, "value": long, "how": long}] * 50, notes=[long] * 50
     )
-    document["classes"] = [long] * 900
-    document["model"]["params"] = {f"{long}{i}": long for i in range(500)}
+    document["classes"] = [long] * 50
+    document["model"]["params"] = {f"{long}{i}": long for i in range(50)}
     evidence = document["evidence"]
     evidence["coefficients"] = [
-        {"name": f"{long}{i}", "value": i, "low": i - 1, "high": i + 1} for i in range(5000)
+        {"name": f"{long}{i}", "value": i, "low": i - 1, "high": i + 1} for i in range(1500)
     ]
-    evidence["confusion"] = {"labels": [long] * 300, "counts": [[1] * 300] * 300}
+    evidence["confusion"] = {"labels": [long] * 40, "counts": [[1] * 40] * 40}
     for curve in ("roc", "pr", "learning_curve", "robustness"):
         evidence[curve] = {
-            k: np.repeat(v, 2000).tolist() if isinstance(v, list) else v
+            k: np.repeat(v, 100).tolist() if isinstance(v, list) else v
             for k, v in evidence[curve].items()
         }
-    evidence["calibration"] = evidence["calibration"] * 400
+    evidence["calibration"] = evidence["calibration"] * 20
     evidence["residuals"] = regression()["evidence"]["residuals"]
-    evidence["residuals"]["predicted"] *= 100
-    evidence["residuals"]["residual"] *= 100
+    evidence["residuals"]["predicted"] *= 10
+    evidence["residuals"]["residual"] *= 10
     audit = evidence["fairness"][0]
     audit["groups"] = [
-        {**g, "group": f"{long}{i}", "why": long} for i, g in enumerate(audit["groups"] * 400)
+        {**g, "group": f"{long}{i}", "why": long} for i, g in enumerate(audit["groups"] * 20)
     ]
     audit["attribute"] = long
-    audit["incompatibility"]["words"] = [long] * 300
-    audit["proxies"] = {"words": long, "columns": [{"name": long, "strength": 0.5}] * 400}
-    evidence["fairness"] = [copy.deepcopy(audit) for _ in range(30)]
-    evidence["remedies"] = [
-        {**r, "remedy": long, "words": long} for r in evidence["remedies"] * 200
-    ]
+    audit["incompatibility"]["words"] = [long] * 40
+    audit["proxies"] = {"words": long, "columns": [{"name": long, "strength": 0.5}] * 20}
+    evidence["fairness"] = [copy.deepcopy(audit) for _ in range(8)]
+    evidence["remedies"] = [{**r, "remedy": long, "words": long} for r in evidence["remedies"] * 20]
     return document

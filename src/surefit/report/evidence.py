@@ -39,10 +39,12 @@ def leaderboard(document: Any) -> dict[str, Any]:
     """What was tried: score, hold-out loss with its interval as a bar, seconds."""
     found = rows(mapping(document).get("candidates"))
     share = mapping(document).get("task") == "classification"
+    kept = [
+        row for row in found[CANDIDATES:] if yes(row.get("chosen")) or row.get("certified") is False
+    ]
     shown = found[:CANDIDATES]
-    for row in found[CANDIDATES:]:  # the chosen one and the reference are always shown
-        if yes(row.get("chosen")) or row.get("certified") is False:
-            shown[-1 if shown[-1].get("certified") is not False else -2] = row
+    if kept:  # the chosen one and the reference are always shown
+        shown = found[: CANDIDATES - len(kept[:5])] + kept[:5]
     ends = [real(part(row, "holdout").get(key)) for row in shown for key in ("loss", "low", "high")]
     ends = [v for v in ends if math.isfinite(v) and abs(v) < 1e300]
     start, end = (min(ends), max(ends)) if ends else (0.0, 0.0)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from .words import number, percent, plain
+from .words import number, percent, plain, power
 
 __all__ = ["Axis", "Drawing", "Figure"]
 
@@ -103,9 +103,11 @@ class Axis:
         """A number of this axis as it is written beside a tick; a share with so many digits."""
         if self.share:
             return percent(value, digits)
-        if self.log and abs(value) < 1e-3:
-            return number(value, 2).removeprefix("1 × ")
-        return number(value, 3 if not self.log else 2)
+        if self.log:
+            exponent = round(math.log10(value))
+            whole = math.isclose(value, 10.0**exponent) and not -3 < exponent < 5
+            return power(exponent) if whole else number(value, 2)
+        return number(value, 3)
 
 
 class Drawing:

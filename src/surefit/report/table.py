@@ -14,7 +14,7 @@ from .words import SENTENCE, count, number, plain, settings
 
 __all__ = ["data", "model"]
 
-COLUMNS, PARSING, NOTES = 60, 40, 20  # entries of each list that are shown
+COLUMNS, SUSPECTS, PARSING, NOTES = 60, 12, 40, 20  # entries of each list that are shown
 
 
 def _column(column: dict[str, Any]) -> dict[str, Any]:
@@ -28,9 +28,13 @@ def _column(column: dict[str, Any]) -> dict[str, Any]:
         "used": "no" if column.get("used") is False else "yes" if yes(column.get("used")) else "–",
         "note": plain(words(column.get("note")), 240),
         "leak": number(leak) if math.isfinite(leak) else "",
-        "suspect": "leak" in words(column.get("role")).lower()
-        or "leak" in words(column.get("note")).lower(),
     }
+
+
+def _suspect(column: dict[str, Any]) -> bool:
+    return (
+        "leak" in words(column.get("role")).lower() or "leak" in words(column.get("note")).lower()
+    )
 
 
 def data(document: Any) -> dict[str, Any]:
@@ -38,7 +42,7 @@ def data(document: Any) -> dict[str, Any]:
     d = part(document, "data")
     split = part(document, "split")
     found = rows(mapping(document).get("columns"))
-    columns = [_column(c) for c in found]
+    suspects = [c for c in found if _suspect(c)]
     facts = [
         ("File", plain(words(d.get("name"), "–"))),
         ("Rows", count(d.get("rows"))),
@@ -59,9 +63,10 @@ def data(document: Any) -> dict[str, Any]:
         ],
         "parsing_more": more(len(rows(d.get("parsing"))), PARSING),
         "notes": [plain(t, SENTENCE) for t in texts(d.get("notes"))[:NOTES]],
-        "columns": columns[:COLUMNS],
-        "more": more(len(columns), COLUMNS),
-        "suspects": [c for c in columns if c["suspect"]][:COLUMNS],
+        "columns": [_column(c) for c in found[:COLUMNS]],
+        "more": more(len(found), COLUMNS),
+        "suspects_more": more(len(suspects), SUSPECTS),
+        "suspects": [_column(c) for c in suspects[:SUSPECTS]],
         "fingerprint": plain(words(d.get("fingerprint"), "–"), 140),
         "training_fingerprint": plain(words(d.get("training_fingerprint"), "–"), 140),
     }

@@ -20,7 +20,7 @@ from typing import Any
 
 from .reading import real
 
-__all__ = ["count", "interval", "number", "percent", "plain", "settings", "within"]
+__all__ = ["count", "interval", "number", "percent", "plain", "power", "settings"]
 
 NAME, SENTENCE = 72, 600  # characters of a name and of a sentence that are shown
 MISSING = "–"
@@ -82,12 +82,23 @@ def number(value: Any, digits: int = 4) -> str:
     if size < 1e-4 or size >= 1e7:
         mantissa, exponent = f"{x:.{digits - 1}e}".split("e")
         mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-        return f"{mantissa} × 10{str(int(exponent)).translate(_RAISED)}".replace("-", "−")
+        return f"{mantissa} × {power(int(exponent))}".replace("-", "−")
     if x == round(x) or size >= 10**digits:
         return f"{x:,.0f}".replace("-", "−")
     places = max(0, digits - 1 - math.floor(math.log10(size)))
     text = f"{x:,.{min(places, 12)}f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def power(exponent: int) -> str:
+    """A power of ten.
+
+    Examples
+    --------
+    >>> power(-9)
+    '10⁻⁹'
+    """
+    return f"10{str(exponent).translate(_RAISED)}"
 
 
 def count(value: Any) -> str:
@@ -117,12 +128,6 @@ def percent(value: Any, places: int = 1) -> str:
         return f"{number(100 * x, 1)} %"
     text = f"{100 * x:.{places}f}".replace("-", "−")
     return ("0" if float(text.replace("−", "-")) == 0 else text) + " %"
-
-
-def within(value: Any, low: Any, high: Any) -> bool:
-    """Whether three numbers are an estimate inside its interval."""
-    v, a, b = real(value), real(low), real(high)
-    return a <= v <= b
 
 
 def interval(low: Any, high: Any, *, share: bool = False) -> str:
