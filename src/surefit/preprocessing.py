@@ -7,7 +7,7 @@ With more than ``max_categories`` values the rare ones are pooled into one.
 
 Guarantee: a row's code depends on that row and on the fitted numbers, on nothing else; so that an encoder
 fitted inside a fold cannot see the rows it is judged on, and new rows are coded as the old ones were.
-What a new row has that the training rows had not is never hidden: :meth:`TableEncoder.report_unseen` counts it.
+What a new row has that the training rows had not is counted by :meth:`TableEncoder.report_unseen`.
 
 References
 ----------
@@ -62,8 +62,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     features_ : list of dict
-        One for each column of the matrix: ``name``, ``column``, ``kind`` (``"numeric"``, ``"date"``, ``"missing"``,
-        ``"category"``), ``category``, ``mean``, ``scale``, ``median`` and ``integer``.
+        One for each column of the matrix: ``name``, ``column``, ``kind`` (``"numeric"``, ``"date"``,
+        ``"missing"``, ``"category"``), ``category``, ``mean``, ``scale``, ``median`` and ``integer``.
     blocks_ : dict
         Table column to the places of its matrix columns.
     categories_ : dict

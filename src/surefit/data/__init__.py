@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ._words import TableError, shown
 from .bundled import about, load, names
+from .fetching import fetch, fetchable
 from .parsing import MISSING, Parsing
 from .reading import read_table
 from .schema import Column, Schema, labelled, propose_schema, target_values
@@ -22,6 +23,8 @@ __all__ = [
     "Table",
     "TableError",
     "about",
+    "fetch",
+    "fetchable",
     "labelled",
     "load",
     "names",

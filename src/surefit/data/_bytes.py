@@ -62,11 +62,9 @@ def _read_path(path: str) -> bytes:
             inside = sorted(name for name in os.listdir(path)[:1000] if _looks_like_table(name))
             hint = f" It holds {listed(inside)}." if inside else ""
             raise TableError(f"{label} is a folder; name the table file inside it.{hint}")
-        if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.path.realpath(path) == os.devnull):
-            if not path.startswith(("/dev/stdin", "/dev/fd/")):
-                raise TableError(
-                    f"{label} is a device, not a table file; name a CSV or Parquet file."
-                )
+        device = stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
+        if device and not path.startswith(("/dev/stdin", "/dev/fd/", os.devnull)):
+            raise TableError(f"{label} is a device, not a table file; name a CSV or Parquet file.")
         with open(path, "rb") as file:
             return _drain(file, label)
     except FileNotFoundError as error:

@@ -1,10 +1,10 @@
 """Leak suspects: how well one column alone predicts the target.
 
-The rows are cut in two at random. A row of the second half is predicted by the rows of the first that hold the same value,
-or for a number the nearest value (one nearest neighbour, in one dimension): the class that is most over-represented
-there, or the mean. The score is the balanced accuracy, or R^2, on the second half. A column that
-records the answer, or something known only after it, scores 1 or nearly so; noise cannot, since no row is
-judged by itself.
+The rows are cut in two at random. A row of the second half is predicted by the rows of the first that hold
+the same value, or for a number the nearest value (one nearest neighbour, in one dimension): the class that
+is most over-represented there, or the mean. The score is the balanced accuracy, or R^2, on the second half.
+A column that records the answer, or something known only after it, scores 1 or nearly so; noise cannot,
+since no row is judged by itself.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Halves:
             return self._balanced(len(keys), place, nearest, target)
         sums = np.bincount(place, weights=self.target[self.learn].astype(np.float64))
         means = sums / np.bincount(place)
-        target = target.astype(np.float64)
-        spread = float(np.sum((target - target.mean()) ** 2))
+        truth = target.astype(np.float64)
+        spread = float(np.sum((truth - truth.mean()) ** 2))
         if spread == 0.0 or not np.isfinite(spread):
             return None
-        return float(1.0 - np.sum((target - means[nearest]) ** 2) / spread)
+        return float(1.0 - np.sum((truth - means[nearest]) ** 2) / spread)
 
     def _balanced(
         self,

@@ -2,8 +2,8 @@
 
 Fields are counted with array operations: positions of quotes, delimiters and line ends. Where every quote
 opens a field or closes one (RFC 4180), the positions say exactly which delimiters and line ends are inside a
-field, and polars reads the file. Where a quote stands in the middle of a field or is never closed, Python's csv module
-reads it, record by record.
+field, and polars reads the file. Where a quote stands in the middle of a field or is never closed, Python's
+csv module reads it, record by record.
 """
 
 from __future__ import annotations

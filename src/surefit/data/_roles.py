@@ -1,8 +1,8 @@
 """What a column is, from all its values: the rules of the schema, one column at a time.
 
 Numbers are values that all read as finite numbers. Codes with leading zeros are categories. A column in
-which (nearly) every row has its own value names the row and is left out; so are constants and free text. Every decision
-comes with the reason in words.
+which (nearly) every row has its own value names the row and is left out; so are constants and free text.
+Every decision comes with the reason in words.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Column:
     ----------
     name : str
     role : str
-        One of ``numeric``, ``categorical``, ``date`` (these enter the model), ``text``, ``identifier``, ``constant``
-        and ``ignored``.
+        One of ``numeric``, ``categorical``, ``date`` (these enter the model), ``text``, ``identifier``,
+        ``constant`` and ``ignored``.
     integer : bool
         Whether all values are whole numbers.
     missing, distinct : int
@@ -167,9 +167,9 @@ def _mixed(values: pl.Series, parsed: pl.Series, unread: int) -> str:
     """What to say of a column in which most values, but not all, are numbers."""
     if unread > 0.5 * len(values):
         return ""
-    bad = values.filter(parsed.is_null())
+    bad = values.filter(parsed.is_null()).unique(maintain_order=True).head(3)
     return (
-        f"{unread:,} of {len(values):,} values are not numbers, such as {listed(bad.unique(maintain_order=True).head(3), 3)}; "
+        f"{unread:,} of {len(values):,} values are not numbers, such as {listed(bad)}; "
         "to read it as numeric, name them as missing values"
     )
 

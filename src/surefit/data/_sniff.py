@@ -11,7 +11,7 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ._words import TableError, shown
 
@@ -138,13 +138,12 @@ def records(lines: Sequence[str], delimiter: str, quote: str) -> list[list[str]]
     return found
 
 
-def _reader(lines: Sequence[str], delimiter: str, quote: str):  # type: ignore[no-untyped-def]
-    quoting = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
+def _reader(lines: Sequence[str], delimiter: str, quote: str) -> Iterator[list[str]]:
     return csv.reader(
         [line + "\n" for line in lines],
         delimiter=delimiter,
         quotechar=quote or None,
-        quoting=quoting,
+        quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
         skipinitialspace=True,
     )
 
@@ -172,11 +171,9 @@ def find_delimiter(lines: Sequence[str], quote: str) -> tuple[str, str]:
             width, count = max(widths.items(), key=lambda item: (item[1], item[0]))
             if width >= 2:
                 scores[delimiter] = (count / sum(widths.values()), width)
-    if " " in scores and (len(scores) > 1 or scores[" "][0] < 1.0):
-        if any(share >= 0.8 for key, (share, _) in scores.items() if key != " "):
-            del scores[" "]
-        elif scores[" "][0] < 1.0:
-            del scores[" "]
+    another = any(share >= 0.8 for key, (share, _) in scores.items() if key != " ")
+    if " " in scores and (another or scores[" "][0] < 1.0):
+        del scores[" "]
     if not scores:
         return ",", "no delimiter repeats from line to line, so there is one column"
     best = max(scores, key=lambda key: (scores[key][0], scores[key][1]))

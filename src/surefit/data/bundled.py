@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ._classics import CLASSICS
 from ._words import TableError, near, shown
 from .reading import read_table
 from .table import Table
@@ -84,8 +85,9 @@ SETS = {
         ("african_american",),
         2380,
         14,
-        "Home Mortgage Disclosure Act data, Federal Reserve Bank of Boston; Munnell, Tootell, Browne & McEneaney "
-        "(1996), American Economic Review 86; as used in Stock & Watson, Introduction to Econometrics",
+        "Home Mortgage Disclosure Act data, Federal Reserve Bank of Boston; Munnell, Tootell, Browne & "
+        "McEneaney (1996), American Economic Review 86; as used in Stock & Watson, Introduction to "
+        "Econometrics",
         "public domain (a work of the Federal Reserve System)",
         "mortgage applications in Boston in 1990, and whether they were denied",
     ),
@@ -177,7 +179,7 @@ def load(name: str) -> Table:
 
 
 def about(name: str) -> dict[str, Any]:
-    """Target, sensitive columns, size, source, licence and a sentence about a bundled set.
+    """Target, sensitive columns, size, source, licence and a sentence about a bundled or classic set.
 
     Examples
     --------
@@ -185,6 +187,8 @@ def about(name: str) -> dict[str, Any]:
     >>> about("mortgages")["target"]
     'denied'
     """
+    if name in CLASSICS:
+        return dict(CLASSICS[name].facts)
     found = _find(name)
     facts = {key: value for key, value in vars(found).items() if key != "make"}
     return {**facts, "sensitive": list(found.sensitive)}

@@ -2,8 +2,8 @@
 
 A text table is read in steps, each with its own module: bytes (:mod:`._bytes`), characters, delimiter and
 header (:mod:`._sniff`), records (:mod:`._records`). Columns stay text, trimmed; values such as ``NA`` or
-``?`` become missing, and which of them occurred is said. Given the :class:`Parsing` of a fitted model, the same choices are
-made again instead of new ones.
+``?`` become missing, and which of them occurred is said. Given the :class:`Parsing` of a fitted model, the
+same choices are made again instead of new ones.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ._bytes import read_bytes, unpack
 from ._records import Records, squeeze_blanks
 from ._sniff import (
     DECIMAL_COMMA,
@@ -26,7 +27,6 @@ from ._sniff import (
     records,
     sample_lines,
 )
-from ._bytes import read_bytes, unpack
 from ._words import TableError, join_words, listed, near, shown
 from .parsing import Parsing
 from .table import Table, as_plain_frame, blank_out, tidy

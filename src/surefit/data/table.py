@@ -4,8 +4,8 @@ The columns of a frame are brought to four kinds: text, whole numbers, floating-
 table that was read from text keeps its text, trimmed, with missing values taken out; what is a number is
 decided by the schema and the encoder, never by the reader.
 
-The fingerprint is a keyed BLAKE2b hash over the names and, column by column, the values, each with its length:
-it does not depend on the file's compression, line ends, quotes, encoding or on the version of polars.
+The fingerprint is a BLAKE2b hash over the names and, column by column, the values, each with its length. It
+does not depend on the file's compression, line ends, quotes or encoding, nor on the version of polars.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _plain(column: pl.Series) -> list[bytes]:
 
 
 def as_frame(data: Any) -> pl.DataFrame:
-    """A polars frame from a :class:`Table`, or from a frame or dict with text trimmed and missing taken out."""
+    """A polars frame from a :class:`Table`; from a frame or dict, trimmed and with missing values out."""
     return data.frame if isinstance(data, Table) else blank_out(as_plain_frame(data), MISSING)[0]
 
 
@@ -126,7 +126,7 @@ def blank_out(frame: pl.DataFrame, markers: Sequence[str]) -> tuple[pl.DataFrame
             counts[value] = counts.get(value, 0) + count
         if "" in markers and (empty := column.null_count()):
             counts[""] = counts.get("", 0) + empty
-    found = pl.Series([mark for mark in counts], dtype=pl.String)
+    found = pl.Series(list(counts), dtype=pl.String)
     if len(found):
         value = pl.col(names)
         frame = frame.with_columns(pl.when(~value.is_in(found.implode())).then(value))
@@ -180,10 +180,9 @@ def _converted(data: Any) -> pl.DataFrame:
 
 def _values(column: Any) -> Any:
     """Numbers, truth values and times as arrays, the rest as a list with None for missing."""
-    native = column.to_native()
-    if getattr(native, "dtype", None) is not None and getattr(native.dtype, "kind", "O") in "iufM":
-        if isinstance(native.dtype, np.dtype):
-            return column.to_numpy()
+    kind = getattr(column.to_native(), "dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind in "iufM":
+        return column.to_numpy()
     return [None if _absent(value) else value for value in column.to_list()]
 
 
@@ -223,9 +222,9 @@ def tidy(frame: pl.DataFrame) -> pl.DataFrame:
             pass
         elif kind == pl.Boolean:
             column = pl.when(column).then(pl.lit("true")).when(~column).then(pl.lit("false"))
-        elif kind in (pl.Categorical, pl.Enum, pl.Null, pl.Time):
-            column = column.cast(pl.String)
-        elif kind == pl.UInt64 and (frame.get_column(name).max() or 0) >= 2**63:
+        elif kind in (pl.Categorical, pl.Enum, pl.Null, pl.Time) or (
+            kind == pl.UInt64 and (frame.get_column(name).max() or 0) >= 2**63
+        ):
             column = column.cast(pl.String)
         elif kind.is_integer():
             column = column.cast(pl.Int64)
