@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import numpy as np
 
 from tests.report_documents import classification
 
-__all__ = ["HOSTILE", "hostile", "large", "multiclass", "regression"]
+__all__ = ["HOSTILE", "hostile", "large", "multiclass", "poison", "regression"]
 
 HOSTILE = [
     "<script>window.hit=1</script>",
@@ -110,23 +111,25 @@ def multiclass() -> dict[str, Any]:
     return document
 
 
-def _poison(value: Any, bad: list[str], counter: list[int]) -> Any:
-    if isinstance(value, dict):
-        return {
-            k: v if k in ("status", "kind", "task") else _poison(v, bad, counter)
-            for k, v in value.items()
-        }
-    if isinstance(value, list):
-        return [_poison(v, bad, counter) for v in value]
-    if isinstance(value, str):
-        counter[0] += 1
-        return bad[counter[0] % len(bad)]
-    return value
+def poison(document: dict[str, Any], attacks: list[str]) -> dict[str, Any]:
+    """The document with its texts, but for statuses, replaced by the attacks in turn."""
+    turn = itertools.cycle(attacks)
+
+    def replace(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                k: v if k in ("status", "kind", "task") else replace(v) for k, v in value.items()
+            }
+        if isinstance(value, list):
+            return [replace(v) for v in value]
+        return next(turn) if isinstance(value, str) else value
+
+    return replace(document)
 
 
 def hostile() -> dict[str, Any]:
     """Every text of the document, but for statuses, is an attack."""
-    return _poison(classification(), HOSTILE, [0])
+    return poison(classification(), HOSTILE)
 
 
 def large(long: str = "<&\u202e\"'" * 200) -> dict[str, Any]:

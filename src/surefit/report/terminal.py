@@ -60,10 +60,10 @@ def _models(document: Any) -> Any:
     table.add_column("")
     last = [row for row in board["rows"][MODELS:] if row["chosen"] or row["reference"]]
     for row in board["rows"][:MODELS] + last:
-        note = "" if row["status"] == "tried" else row["status"]
+        note = plain(row["params"], 40) if row["status"] == "tried" else row["status"]
         note = "uncertified reference" if row["reference"] else note
         style = "bold" if row["chosen"] else ""
-        name = ("→ " if row["chosen"] else "  ") + plain(row["name"], 36)
+        name = ("→\u00a0" if row["chosen"] else "  ") + plain(row["name"], 36)
         cells = (name, row["loss"], row["interval"], note)
         table.add_row(*(Text(cell, style=style) for cell in cells))
     hidden = board["total"] - min(len(board["rows"]), MODELS) - len(last)
