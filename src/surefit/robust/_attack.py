@@ -132,7 +132,7 @@ def difference_gradient(
     n, d = (int(size) for size in X.shape)
     xp = array_namespace(X)
     columns = []
-    base = None if central else margin(X, codes)
+    base: Any = None if central else margin(X, codes)
     width = max(1, min(d, _CELLS // max(1, n * d)))
     for first in range(0, d, width):
         some = range(first, min(first + width, d))

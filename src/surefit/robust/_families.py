@@ -154,8 +154,8 @@ def _kernel_machine(model: Any, k: int) -> Linears | Kernels | None:
     from ..svm._pairs import multipliers_by_pair
 
     machine = hasattr(model, "support_vectors_")
-    S = model.support_vectors_ if machine else getattr(model, "X_fit_", None)
-    if S is None or not np.size(S) if not sp.issparse(S) else not S.shape[0]:
+    S: Any = model.support_vectors_ if machine else getattr(model, "X_fit_", None)
+    if S is None or not min(S.shape):
         return None
     kernel = _kernel(model, S.shape[1])
     if kernel is None or (machine and not hasattr(model, "classes_")):

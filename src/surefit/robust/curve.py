@@ -113,7 +113,9 @@ class RobustnessCurve:
         """Inverse of :meth:`to_dict`."""
         numbers = ("eps", "certified_accuracy", "attacked_accuracy", "low", "high")
         arrays: dict[str, Any] = {k: np.asarray(record[k], dtype=np.float64) for k in numbers}
-        words = {k: str(record[k]) for k in ("norm", "threat", "method", "about", "data_id")}
+        words: dict[str, Any] = {
+            k: str(record[k]) for k in ("norm", "threat", "method", "about", "data_id")
+        }
         return cls(
             **arrays,
             **words,

@@ -12,7 +12,11 @@ largest is used:
 * *Taylor*, Gaussian kernel: the second derivative along a unit vector is at most :math:`\|w\|_H \sqrt{12
   \gamma^2}`, since :math:`\partial_u^2 \partial_{u'}^2 k = 12 \gamma^2` at u = u'. So :math:`D(x') \ge D(x)
   - \max_\delta \langle -\nabla D(x), \delta\rangle - \sqrt 3\, \gamma \|w\|_H r^2`, in which the
-  linear part knows the norm and the fixed columns of the attack.
+  linear part knows the norm and the fixed columns of the attack;
+* *expansion*, polynomial kernel of degree p: with t_j = gamma <x, s_j> + coef0,
+  :math:`D(x + \delta) = \sum_k \binom{p}{k} \gamma^k \sum_j w_j t_j^{p-k} \langle s_j, \delta\rangle^k`
+  exactly. The linear part is as above; the k-th is at most :math:`r^k` times the Frobenius norm of
+  :math:`\sum_j c_j s_j^{\otimes k}`, whose square is :math:`c^\top (SS^\top)^{\circ k} c`.
 
 Rounding of distances widens the intervals, and the error of the sums is subtracted twice: once for these
 sums, once for the model's own at x'.
@@ -112,20 +116,38 @@ class _Block:
         r = np.broadcast_to(threat.radius(self.X, order), len(self.X)) * (1.0 + 1e-12)
         low, high = self._range(r, threat.reach(self.X))
         found, error = self._sum(low, high)
-        if self.norms is None or not isinstance(kernel, (Gaussian, Laplace)):
-            return found - 2.0 * error
         now, _ = self._sum(self.low, self.high)
-        power = 2 if isinstance(kernel, Gaussian) else 1
-        change = np.sqrt(-2.0 * np.expm1(-kernel.gamma * r**power))[:, None] * self.norms
-        found = np.maximum(found, now - change * (1.0 + 1e-12))
-        if isinstance(kernel, Gaussian):
-            fall = np.stack(
-                [threat.worst_linear(self.X, -g).bound for g in self._gradients()], axis=1
-            )
-            bend = math.sqrt(3.0) * kernel.gamma * self.norms * (r**2)[:, None]
-            rough = self._rough * (r[:, None])
-            found = np.maximum(found, now - (fall + bend) * (1.0 + 1e-12) - rough)
+        fall = self._bend(r)
+        if fall is not None:
+            linear = [threat.worst_linear(self.X, -g).bound for g in self._gradients()]
+            fall = fall + np.stack(linear, axis=1) + self._rough * r[:, None]
+            found = np.maximum(found, now - fall * (1.0 + 1e-12))
+        if self.norms is not None:
+            power = 2 if isinstance(kernel, Gaussian) else 1
+            change = np.sqrt(-2.0 * np.expm1(-kernel.gamma * r**power))[:, None] * self.norms
+            found = np.maximum(found, now - change * (1.0 + 1e-12))
         return found - 2.0 * error
+
+    def _bend(self, r: Array) -> Array | None:
+        """What the second and higher derivatives can take away within r; None where no bound is at hand."""
+        kernel: Any = self.family.kernel
+        if isinstance(kernel, Gaussian) and self.norms is not None:
+            return math.sqrt(3.0) * kernel.gamma * self.norms * (r**2)[:, None]
+        if isinstance(kernel, (Gaussian, Laplace)) or len(self.family.S) > _LARGEST:
+            return None
+        G, degree = self.family.S @ self.family.S.T, int(kernel.degree)
+        total = np.zeros((len(self.X), len(self.W)))
+        sizes = np.abs(self.T) + self.slack
+        for k in range(2, degree + 1):
+            Gk, part = G**k, np.empty_like(total)
+            for i, w in enumerate(self.W):
+                c, most = w * self.T ** (degree - k), np.abs(w) * sizes ** (degree - k)
+                square = np.einsum("ij,ij->i", c @ Gk, c)
+                rounding = (4.0 * len(G) + 64.0 * degree) * max(self.family.unit, 2.0**-52)
+                error = rounding * np.einsum("ij,ij->i", most @ np.abs(Gk), most)
+                part[:, i] = np.sqrt(np.maximum(square, 0.0) + error)
+            total += math.comb(degree, k) * abs(kernel.gamma) ** k * (r**k)[:, None] * part
+        return total
 
     def _sum(self, low: Array, high: Array) -> tuple[Array, Array]:
         plus, minus = np.maximum(self.W, 0.0).T, np.maximum(-self.W, 0.0).T
@@ -144,13 +166,15 @@ class _Block:
     def _rough(self) -> Array:
         """The rounding error of a gradient's length: that of a sum over support vectors."""
         kernel: Any = self.family.kernel
-        sizes = (
-            np.sqrt((self.X**2).sum(axis=1))[:, None]
-            + np.sqrt((self.family.S**2).sum(axis=1)).max()
-        )
-        return (
-            4.0 * kernel.gamma * self.terms * sizes * np.abs(self.W).sum(axis=1) * self.X.shape[1]
-        )
+        S = self.family.S
+        longest = np.sqrt((self.X**2).sum(axis=1)) + np.sqrt((S**2).sum(axis=1)).max()
+        if isinstance(kernel, Gaussian):
+            each = 2.0 * kernel.gamma * np.abs(self.W).sum(axis=1)
+        else:
+            top = (np.abs(self.T) + self.slack).max(axis=1, initial=1.0) ** (int(kernel.degree) - 1)
+            longest = longest * top
+            each = abs(kernel.degree * kernel.gamma) * np.abs(self.W).sum(axis=1)
+        return 2.0 * self.terms * self.X.shape[1] * longest[:, None] * each
 
 
 def _hilbert_norms(family: Kernels, W: Array) -> Array | None:

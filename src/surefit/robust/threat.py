@@ -24,7 +24,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ from numpy.typing import NDArray
 
 from .._namespace import array_namespace, like, to_numpy
 from ._sets import nearest_patterns, patterns_of, sum_of_largest, water_fill
-from ._tools import as_kind, check_eps, check_norm, row_norms, ulp
+from ._tools import as_kind, checked_parts, row_norms, ulp
 
 __all__ = ["Threat", "Worst"]
 
@@ -103,44 +102,8 @@ class Threat:
     on: Any = 1.0
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        put("eps", check_eps(self.eps))
-        put("norm", check_norm(self.norm))
-        flips = self.flips
-        if isinstance(flips, bool) or not isinstance(flips, Integral) or flips < 0:
-            raise ValueError(f"flips must be a whole number >= 0, got {flips!r}.")
-        if self.mutable is not None:
-            mutable = np.asarray(self.mutable)
-            if mutable.dtype != np.bool_ or mutable.ndim != 1:
-                raise ValueError(
-                    "mutable must be a vector of True and False, one a column, got "
-                    f"{mutable.dtype} of shape {mutable.shape}."
-                )
-            put("mutable", mutable)
-        for name in ("lower", "upper", "step", "off", "on"):
-            value = getattr(self, name)
-            if value is not None:
-                value = np.asarray(value, dtype=np.float64)
-                if value.ndim > 1 or np.isnan(value).any():
-                    raise ValueError(
-                        f"{name} must be a number or a vector without NaN, got {value!r}."
-                    )
-                put(name, value)
-        if self.step is not None and not ((self.step >= 0) & np.isfinite(self.step)).all():
-            raise ValueError(
-                f"step must be >= 0 and finite, 0 for a continuous column, got {self.step!r}."
-            )
-        if self.lower is not None and self.upper is not None and (self.lower > self.upper).any():
-            raise ValueError("lower must not exceed upper; in some column it does.")
-        groups = [np.asarray(group, dtype=np.intp) for group in self.groups or ()]
-        columns = np.concatenate(groups) if groups else np.empty(0, dtype=np.intp)
-        if any(group.ndim != 1 or not group.size for group in groups):
-            raise ValueError("groups must be lists of columns, none of them empty.")
-        if (columns < 0).any() or len(np.unique(columns)) != len(columns):
-            raise ValueError(
-                "groups must be disjoint lists of columns >= 0; a column is named twice."
-            )
-        put("groups", groups)
+        for name, value in checked_parts(self).items():
+            object.__setattr__(self, name, value)
 
     # ------------------------------------------------------------------ what may move
 
@@ -226,7 +189,7 @@ class Threat:
         """No allowed x is further from x0 in the l1 (``order=1``) or l2 norm; broadcasts over rows."""
         down, up = (to_numpy(part) for part in self.limits(x0))
         far = np.maximum(down, up)
-        flips = 0.0
+        flips: Any = 0.0
         if self.flipping:
             x = np.asarray(to_numpy(x0), dtype=np.float64)
             parts = []
