@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,18 +84,26 @@ class Records:
                 f"{self.label}, line {self.first_line + line:,}: {error}. A quote may be unclosed there; "
                 "correct the line or double the quotes inside fields."
             ) from error
-        if begun and reader.line_num == len(lines):
-            try:
-                list(self._reader(lines[begun[-1] :], strict=True))
-            except csv.Error:
-                spans = len(lines) - begun[-1]
-                if spans > 1 or lines[-1].count(self.quote) % 2:
-                    raise TableError(
-                        f"{self.label}: a quote that opens in line {self.first_line + begun[-1]:,} is never "
-                        f"closed. Close it, or double the quotes that belong to a value."
-                    ) from None
+        self._check_quotes(lines, [*begun, len(lines)])
         self.starts = np.array(begun, dtype=np.intp)
         self.widths = np.array([max(len(row), 1) for row in self.rows], dtype=np.intp)
+
+    def _check_quotes(self, lines: Sequence[str], begun: Sequence[int]) -> None:
+        """A value that runs over several lines, or to the end, must be closed where a field ends."""
+        for start, stop in pairwise(begun):
+            if stop - start < 2 and stop < len(lines):
+                continue
+            try:
+                list(self._reader(lines[start:stop], strict=True))
+            except csv.Error as error:
+                open_end = "end of data" in str(error)
+                if not open_end and stop - start < 2:
+                    continue  # a quote within one line is a letter of the value
+                words = "is never closed" if open_end else "closes in the middle of a value"
+                raise TableError(
+                    f"{self.label}: a quote that opens in line {self.first_line + start:,} {words}. "
+                    "Close it, or double the quotes that belong to a value."
+                ) from None
 
     def _reader(self, lines: Sequence[str], strict: bool = False) -> Any:
         return csv.reader(

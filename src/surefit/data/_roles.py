@@ -17,7 +17,7 @@ from ._words import listed, shown
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["ROLES", "Column", "as_text", "describe", "numbers"]
+__all__ = ["ROLES", "Column", "as_text", "describe", "numbers", "unclear"]
 
 ROLES = ("numeric", "categorical", "date", "text", "identifier", "constant", "ignored")
 FEW = 10  # whole numbers with at most so many values may be codes, which is said
@@ -25,6 +25,7 @@ MANY = 50  # more categories than this are pooled by the encoder
 MOSTLY = 0.5  # share of distinct values from which text names the rows
 FEWEST = 20  # rows needed to call a column an identifier
 LONG = 25  # letters of a value on average from which it is free text
+NEARLY = ("are not numbers", "could change places")  # in the note of an unclear column
 ID_NAME = re.compile(
     r"(^|[_\s.-])(id|ids|uuid|guid|key|index|rownames?|row_?num(ber)?|unnamed.*)$", re.I
 )
@@ -77,6 +78,11 @@ def numbers(column: pl.Series) -> pl.Series:
         return pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
     values = column.cast(pl.Float64, strict=False)
     return pl.select(pl.when(values.is_finite()).then(values)).to_series().alias(column.name)
+
+
+def unclear(column: Column) -> bool:
+    """Whether a column is nearly numeric or a date, so that its owner should decide."""
+    return column.role in ("categorical", "text") and any(words in column.note for words in NEARLY)
 
 
 def as_text(column: pl.Series) -> pl.Series:
@@ -169,7 +175,7 @@ def _mixed(values: pl.Series, parsed: pl.Series, unread: int) -> str:
         return ""
     bad = values.filter(parsed.is_null()).unique(maintain_order=True).head(3)
     return (
-        f"{unread:,} of {len(values):,} values are not numbers, such as {listed(bad)}; "
+        f"{unread:,} of {len(values):,} are not numbers, such as {listed(bad)}; "
         "to read it as numeric, name them as missing values"
     )
 
@@ -178,26 +184,29 @@ def _text_role(
     name: str, values: pl.Series, distinct: int, named: bool, words: str
 ) -> tuple[str, str]:
     rows = len(values)
-    more = f"; {words}" if words else ""
+    if words:  # neither numbers nor dates, but nearly: never a name of the rows
+        if distinct > MANY:
+            return "text", f"{words}; left out as it is, with {distinct:,} values"
+        return "categorical", f"{distinct:,} values; {words}"
     if rows >= FEWEST and distinct > MOSTLY * rows and distinct > FEW:
         length = float(values.str.len_chars().mean())
         spaces = float(values.str.count_matches(" ").mean())
         if length >= LONG or spaces >= 3:
             return (
                 "text",
-                f"free text, {length:.0f} characters on average, {distinct:,} different values{more}",
+                f"free text, {length:.0f} characters on average, {distinct:,} different values",
             )
         kind = (
             "every row has its own value"
             if distinct == rows
             else f"{distinct:,} values in {rows:,} rows"
         )
-        return "identifier", f"{kind}, so it names the rows{more}"
+        return "identifier", f"{kind}, so it names the rows"
     if named and distinct > MANY:
-        return "identifier", f"named like an identifier, with {distinct:,} values{more}"
+        return "identifier", f"named like an identifier, with {distinct:,} values"
     if distinct > MANY:
         length = float(values.str.len_chars().mean())
         if length >= 2 * LONG:
-            return "text", f"free text, {length:.0f} characters on average{more}"
-        return "categorical", f"{distinct:,} values; rare ones are pooled{more}"
-    return "categorical", f"{distinct:,} values{more}"
+            return "text", f"free text, {length:.0f} characters on average"
+        return "categorical", f"{distinct:,} values; rare ones are pooled"
+    return "categorical", f"{distinct:,} values"

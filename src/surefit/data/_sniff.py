@@ -37,6 +37,7 @@ BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+SEPARATOR = re.compile(r'"?sep=.?"?', re.IGNORECASE)  # a hint that spreadsheets write
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+([eE][-+]?\d+)?")
 
 
@@ -196,6 +197,9 @@ def leading(lines: Sequence[str], delimiter: str, quote: str) -> int:
     for line in lines[:LEADING]:
         [record] = records([line], delimiter, quote)[:1] or [[]]
         alone = usual > 1 and len(record) == 1 and not line.lstrip().startswith(quote or "\n")
+        if SEPARATOR.fullmatch(line.strip()):
+            count += 1
+            continue
         if not alone and not line.startswith("#"):
             break
         if line.startswith("#") and len(record) == usual > 1:  # the header of some tools

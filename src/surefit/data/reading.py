@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["read_table"]
 
 Notes = list[dict[str, str]]
+CLEAR_COMMA = r"^[-+]?(\d{4,},\d+|0\d*,\d+|\d+,(\d{1,2}|\d{4,}))([eE][-+]?\d+)?$"  # never thousands
 FILES = (str, bytes, bytearray, memoryview, os.PathLike)
 
 
@@ -90,7 +91,7 @@ def read_table(
     encoding: utf-8 (all characters are ASCII)
     delimiter: semicolon (it cuts every one of the first 3 lines into 2 fields)
     header: yes (the first record has words above 2 columns of numbers)
-    decimal: comma (column 'wage' has numbers with a comma)
+    decimal: comma (numbers have a comma in 'wage')
     missing values: 1 ('?' 1)
     """
     _check_arguments(delimiter, decimal, missing)
@@ -101,7 +102,8 @@ def read_table(
         given = {"delimiter": delimiter, "encoding": encoding, "header": header, "decimal": decimal}
         if parsing is not None and parsing.format == "csv":
             kept = {key: getattr(parsing, key) for key in (*given, "quote")}
-            given = {**kept, **{key: value for key, value in given.items() if value is not None}}
+            chosen = {key: value for key, value in given.items() if value is not None}
+            given = {**kept, **chosen, "kept": "delimiter" not in chosen}
         table = _read_file(source, name, markers, given)
     else:
         frame, counts = blank_out(as_plain_frame(source), markers)
@@ -202,6 +204,13 @@ def _read_text(
         header, how = find_header(records(lines[skipped:], delimiter, quote), markers)
     notes.append(_note("header", "yes" if header else "no", how))
     width = table.check(header)
+    if width == 1 and given.get("kept"):
+        other = find_delimiter(lines, quote)[0]
+        if other != delimiter:
+            raise TableError(
+                f"{label} is cut by {DELIMITERS[other]}s, but the model's table was cut by "
+                f"{DELIMITERS.get(delimiter, delimiter)}s; give the delimiter '{shown(other)}'."
+            )
     if table.blank_lines:
         notes.append(_note("blank lines", f"{table.blank_lines:,}", "left out"))
     frame = table.frame(int(header), width)
@@ -279,9 +288,12 @@ def _decimals(
         names = [name for name in frame.columns if (hit[name][0] or 0.0) > 0.0]
         if not names or any(points[name][0] for name in frame.columns):
             return frame, "."
-        notes.append(
-            _note("decimal", "comma", f"column {listed(names, 3)} has numbers with a comma")
-        )
+        clear = frame.select(pl.col(names).str.contains(CLEAR_COMMA).any())
+        if not any(clear[name][0] for name in names):  # 1,000: decimals or thousands?
+            how = f"numbers in {listed(names, 3)} have three digits after a comma; say which it is"
+            notes.append(_note("decimal", "not decided", how))
+            return frame, "."
+        notes.append(_note("decimal", "comma", f"numbers have a comma in {listed(names, 3)}"))
     value = pl.all()
     changed = pl.when(value.str.contains(pattern)).then(value.str.replace(",", ".", literal=True))
     return frame.with_columns(changed.otherwise(value)), ","

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ._dates import days
 from ._leaks import SUSPECT, Halves
-from ._roles import ROLES, Column, as_text, describe, numbers
+from ._roles import ROLES, Column, as_text, describe, numbers, unclear
 from ._words import TableError, listed, near, shown
 from .table import Table
 
@@ -24,6 +24,7 @@ __all__ = ["Column", "Schema", "labelled", "propose_schema", "target_values"]
 
 USED = ("numeric", "categorical", "date")
 MOST_CLASSES = 20  # a numeric target with more values is a regression
+FEW_CLASSES = 5  # so is one with more than this, of decimals or nearly all different
 STRONG = 0.95  # worth a question, not a suspicion
 TASKS = ("auto", "classification", "regression")
 
@@ -111,7 +112,8 @@ def propose_schema(
     sensitive : sequence of str, default=()
         Columns whose groups are audited. They enter the model unless ``roles`` says ``"ignored"``.
     task : {"auto", "classification", "regression"}, default="auto"
-        A numeric target with more than 20 values is a regression.
+        A numeric target with more than 20 values is a regression; so is one with more than 5 that has
+        decimals or is different in most rows.
     roles : mapping of str to str, optional
         Roles that override the proposal, for instance ``{"zip": "categorical"}``.
     seed : int, default=0
@@ -151,6 +153,8 @@ def propose_schema(
         if column.role in USED:
             column = _with_leak(column, kept.get_column(name), halves, notes)
         columns.append(column)
+    for column in filter(unclear, columns):
+        notes.append(_note("unclear column", shown(column.name), column.note))
     for role in ("identifier", "constant", "text"):
         out = [column.name for column in columns if column.role == role]
         if out:
@@ -159,7 +163,10 @@ def propose_schema(
     if not schema.features:
         raise TableError(
             f"no column is left to predict '{shown(target)}' from: "
-            + (listed(f"{c.name} ({c.role})" for c in columns) or "the table has only the target")
+            + (
+                "; ".join(f"'{shown(c.name)}' is {c.role} ({c.note})" for c in columns[:3])
+                or "the table has only the target"
+            )
             + ". Name the role of one, or add columns."
         )
     return schema
@@ -206,8 +213,13 @@ def _target(
     parsed = numbers(column)
     unread = parsed.null_count()
     if task == "auto":
-        task = "regression" if not unread and distinct > MOST_CLASSES else "classification"
-        kind = "numbers" if not unread else "values that are not all numbers"
+        whole = bool((parsed == parsed.round(0)).all())
+        fine = distinct > FEW_CLASSES and (not whole or distinct > 0.5 * len(column))
+        number = not unread and (distinct > MOST_CLASSES or fine)
+        task = "regression" if number else "classification"
+        kind = (
+            ("whole numbers" if whole else "numbers") if not unread else "not all of them numbers"
+        )
         notes.append(_note("task", task, f"the target has {distinct:,} different values, {kind}"))
     if task == "regression":
         if unread:
@@ -218,9 +230,7 @@ def _target(
             )
         return task, None, np.asarray(parsed.to_numpy(), dtype=np.float64)
     text = as_text(column)
-    if distinct > max(MOST_CLASSES, 0.5 * len(column)) and not (
-        unread == 0 and distinct <= MOST_CLASSES
-    ):
+    if distinct > max(MOST_CLASSES, 0.5 * len(column)):
         raise TableError(
             f"the target '{label}' has {distinct:,} classes in {len(column):,} rows, too many to learn; "
             "choose regression if they are numbers, or name another target."

@@ -56,7 +56,9 @@ class Table:
 
     def take(self, indices: Any) -> Table:
         """The table of these rows, in this order."""
-        return Table(self.name, self.frame[np.asarray(indices)], self.parsing)
+        indices = np.asarray(indices)
+        rows = np.flatnonzero(indices) if indices.dtype == np.bool_ else indices.astype(np.int64)
+        return Table(self.name, self.frame[rows], self.parsing)
 
     def select(self, columns: Sequence[str]) -> Table:
         """The table of these columns."""
