@@ -19,7 +19,9 @@ def load_table_model(path: str) -> Any:
     from ..table import TableModel
 
     if not os.path.exists(path):
-        raise ModelFileError(f"there is no file '{shown(path, 200)}'; surefit fit writes model.surefit.")
+        raise ModelFileError(
+            f"there is no file '{shown(path, 200)}'; surefit fit writes model.surefit."
+        )
     model = load(path)
     if not isinstance(model, TableModel):
         raise ModelFileError(
@@ -40,4 +42,6 @@ def load_document(path: str) -> Any:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"'{shown(path, 200)}' is not a certificate: {str(error)[:200]}") from None
+        raise ModelFileError(
+            f"'{shown(path, 200)}' is not a certificate: {str(error)[:200]}"
+        ) from None

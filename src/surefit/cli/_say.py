@@ -79,7 +79,11 @@ class BarWatch(Watch):
         if self.bar is not None:
             finite = self.seconds < 1e8
             used = (time.monotonic() - self.start) / self.seconds if finite else done or 0.0
-            left = f"at most {max(0.0, self.left()):.0f} s left" if finite and not self.interrupted else ""
+            left = (
+                f"at most {max(0.0, self.left()):.0f} s left"
+                if finite and not self.interrupted
+                else ""
+            )
             share = min(1.0, max(used, done or 0.0))
             self.bar.update(self.task, completed=share, what=safe(text, 60), left=left)
         elif self.verbose or time.monotonic() - self.printed > 5.0:

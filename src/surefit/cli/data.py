@@ -12,7 +12,9 @@ from ._say import console, print_json, safe
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Bundled tables, classic tables, and how a file is read.", no_args_is_help=True)
+app = typer.Typer(
+    help="Bundled tables, classic tables, and how a file is read.", no_args_is_help=True
+)
 
 
 @app.command("list")
@@ -34,7 +36,9 @@ def list_(
         table.add_column(title)
     for row in rows:
         sensitive = ", ".join(row["sensitive"])
-        table.add_row(row["name"], row["where"], f"{row['rows']:,}", row["target"], sensitive, row["words"])
+        table.add_row(
+            row["name"], row["where"], f"{row['rows']:,}", row["target"], sensitive, row["words"]
+        )
     console().print(table)
     return 0
 
@@ -42,7 +46,9 @@ def list_(
 @app.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="The name of a table; surefit data list has them.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The CSV file to write; NAME.csv by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The CSV file to write; NAME.csv by default.")
+    ] = None,
     source: Annotated[
         str | None, typer.Option("--from", help="A folder that stands in for the network.")
     ] = None,
@@ -86,7 +92,13 @@ def schema(
         grid.add_column(title)
     for column in found.columns:
         role = "target" if column.name == found.target else column.role
-        words = (safe(column.name, 40), role, str(column.missing), str(column.distinct), safe(column.note, 200))
+        words = (
+            safe(column.name, 40),
+            role,
+            str(column.missing),
+            str(column.distinct),
+            safe(column.note, 200),
+        )
         grid.add_row(*(Text(word) for word in words))
     console().print(grid)
     return 0

@@ -30,17 +30,22 @@ def fit(
             help="A CSV or Parquet file, - for standard input, or bundled:NAME. Without it, a bundled table.",
         ),
     ] = None,
-    target: Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="The column to predict.")
+    ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option("--sensitive", "-s", help="Columns to audit fairness by; the model does not read them."),
+        typer.Option(
+            "--sensitive", "-s", help="Columns to audit fairness by; the model does not read them."
+        ),
     ] = None,
     immutable: Annotated[
         list[str] | None, typer.Option(help="Columns that nobody can change, for robustness.")
     ] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out.")] = None,
     role: Annotated[
-        list[str] | None, typer.Option(help="NAME=ROLE: read a column as numeric, categorical, date, ...")
+        list[str] | None,
+        typer.Option(help="NAME=ROLE: read a column as numeric, categorical, date, ..."),
     ] = None,
     task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
     positive: Annotated[
@@ -49,30 +54,43 @@ def fit(
     models: Annotated[
         list[str] | None,
         typer.Option(
-            "--models", "-m", help="Families to try, by name; all by default.", autocompletion=_families
+            "--models",
+            "-m",
+            help="Families to try, by name; all by default.",
+            autocompletion=_families,
         ),
     ] = None,
     time: Annotated[float, typer.Option(help="Seconds for everything.")] = 60.0,
     holdout: Annotated[float, typer.Option(help="Share of rows kept aside for the test.")] = 0.25,
     confidence: Annotated[float, typer.Option(help="Of the statistical claims.")] = 0.95,
     refit: Annotated[
-        bool, typer.Option("--refit", help="Ship a model fitted on all rows, without a claim on its error.")
+        bool,
+        typer.Option(
+            "--refit", help="Ship a model fitted on all rows, without a claim on its error."
+        ),
     ] = False,
     reference: Annotated[
         bool, typer.Option(help="Measure gradient boosting as an uncertified reference.")
     ] = True,
     seed: Annotated[int, typer.Option(help="Seed of the split and all else that is random.")] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the three files; NAME-surefit by default.")
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for the three files; NAME-surefit by default."),
     ] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Between values, where the guess is wrong.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of the text, where the guess is wrong.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Between values, where the guess is wrong.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Of the text, where the guess is wrong.")
+    ] = None,
     decimal: Annotated[str | None, typer.Option(help="Decimal mark: . or ,")] = None,
     header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first line names the columns."),
     ] = None,
     missing: Annotated[
-        list[str] | None, typer.Option(help="Values that stand for missing, besides the usual ones.")
+        list[str] | None,
+        typer.Option(help="Values that stand for missing, besides the usual ones."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more on the way.")] = False,
@@ -92,14 +110,21 @@ def fit(
         if not silent:
             print(f"The bundled table {name!r}: {facts['words']}", file=sys.stderr)
     else:
-        options = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "header": header}
+        options: dict[str, Any] = {
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "decimal": decimal,
+            "header": header,
+        }
         chosen = {key: value for key, value in options.items() if value is not None}
         if missing:
             chosen["missing"] = (*MISSING, *listed(missing))
         table = read_table(source, **chosen)
     if target is None:
         names = ", ".join(safe(name, 40) for name in table.columns[:12])
-        raise TableError(f"--target is needed: which column is to be predicted? The columns are {names}.")
+        raise TableError(
+            f"--target is needed: which column is to be predicted? The columns are {names}."
+        )
     watch = BarWatch(time, quiet=silent, verbose=verbose)
     if not silent:
         _say_reading(table)
@@ -171,7 +196,10 @@ def write(model: Any, folder: Path) -> dict[str, Any]:
 def _say_reading(table: Any) -> None:
     """What was inferred about the file, so that nothing is guessed silently."""
     parts = [f"{note['what']} {note['value']}" for note in table.parsing.notes]
-    print(safe(f"Read {table.rows:,} rows of {len(table.columns)} columns: {'; '.join(parts)}"), file=sys.stderr)
+    print(
+        safe(f"Read {table.rows:,} rows of {len(table.columns)} columns: {'; '.join(parts)}"),
+        file=sys.stderr,
+    )
 
 
 def _roles(values: list[str] | None) -> dict[str, str] | None:

@@ -17,11 +17,15 @@ __all__ = ["predict"]
 
 def predict(
     model_file: Annotated[str, typer.Argument(metavar="MODEL", help="A model.surefit file.")],
-    source: Annotated[str, typer.Argument(metavar="DATA", help="The rows: a file, or - for standard input.")],
+    source: Annotated[
+        str, typer.Argument(metavar="DATA", help="The rows: a file, or - for standard input.")
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write; standard output by default.")
     ] = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Also the probability of each class.")] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Also the probability of each class.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of CSV.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> int:
@@ -33,14 +37,21 @@ def predict(
     unseen = model.encoder_.report_unseen(table.frame)
     if unseen and not quiet:
         for name, values in list(unseen.items())[:10]:
-            few = ", ".join(f"'{safe(value, 30)}' ({count})" for value, count in list(values.items())[:5])
-            print(safe(f"note: column '{name}' has categories the fit has not seen: {few}"), file=sys.stderr)
+            few = ", ".join(
+                f"'{safe(value, 30)}' ({count})" for value, count in list(values.items())[:5]
+            )
+            print(
+                safe(f"note: column '{name}' has categories the fit has not seen: {few}"),
+                file=sys.stderr,
+            )
     X = model.encode(table)
     columns: dict[str, Any] = {"prediction": model.predict_encoded(X)}
     if proba:
         if not model.has_probabilities:
             name = type(model.model_).__name__
-            raise typer.BadParameter(f"--proba: {name} gives no probabilities; leave the option out")
+            raise typer.BadParameter(
+                f"--proba: {name} gives no probabilities; leave the option out"
+            )
         chances = model.model_.predict_proba(X)
         columns |= {f"p({label})": chances[:, k] for k, label in enumerate(model.classes_)}
     if as_json:

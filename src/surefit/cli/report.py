@@ -16,7 +16,10 @@ __all__ = ["report"]
 def report(
     model_file: Annotated[str, typer.Argument(metavar="MODEL", help="A model.surefit file.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to write; report.html beside the model by default.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Where to write; report.html beside the model by default."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the document instead.")] = False,
 ) -> int:

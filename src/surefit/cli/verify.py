@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ._say import BarWatch, console, print_json
+from ._say import BarWatch, console, print_json, safe
+
+if TYPE_CHECKING:
+    from ..table import Verification
 
 __all__ = ["verify"]
 
@@ -23,7 +26,9 @@ def verify(
         bool, typer.Option("--quick", help="Do not repeat the search: its scores stay undecided.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing; the exit code tells.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Say nothing; the exit code tells.")
+    ] = False,
 ) -> int:
     """Recompute every claim about a model from its table alone."""
     from ..table import verify_table
@@ -51,9 +56,7 @@ def verify(
             }
         )
     elif not quiet:
-        from ..report.terminal import verification
-
-        console().print(verification(outcome))
+        _say(outcome)
     return 0 if outcome.ok else 1
 
 
@@ -64,3 +67,28 @@ def _table(model: object, source: str) -> object:
 
         return load(source.partition(":")[2])
     return source
+
+
+def _say(outcome: Verification) -> None:
+    """Marks and sentences, a section at a time, and the verdict last."""
+    from rich.text import Text
+
+    from ..certificate import Status
+
+    styles = {
+        Status.HOLDS: ("✓", "green"),
+        Status.FAILS: ("✗", "bold red"),
+        Status.UNDECIDED: ("?", "yellow"),
+    }
+    out = console()
+    parts = {"the record itself": outcome.record, **outcome.sections}
+    for title, claims in parts.items():
+        if claims:
+            out.print(Text(title.capitalize(), style="bold"))
+        for claim in claims:
+            mark, style = styles[claim.status]
+            line = Text.assemble((f"  {mark} ", style), (safe(claim.name, 60), "bold"))
+            out.print(line.append(f"  {safe(claim.statement)}"))
+    failed = outcome.certificate.failed
+    words = f"{len(failed)} claims fail" if failed else "verified: no claim fails"
+    out.print(Text(words, style="bold red" if failed else "bold green"))

@@ -15,7 +15,7 @@ __all__ = [
     "certified_claim",
     "closed_form_claim",
     "population",
-    "population_claims",
+    "population_claim",
 ]
 
 Array = NDArray[np.float64]
@@ -76,31 +76,32 @@ def population(broken: Mask, certified: Mask, delta: float) -> tuple[Array, Arra
     return np.asarray(low), np.asarray(high)
 
 
-def population_claims(
+def population_claim(
     eps: Array, low: Array, high: Array, n: int, delta: float, why_not: str
-) -> list[Claim]:
-    """The true adversarial risk lies between the limits, for each radius."""
-    claims = []
-    for e, first, last in zip(eps, low, high):
-        name = f"true adversarial risk at eps {e:g}"
-        length = float(last - first)
-        if why_not:
-            claims.append(Claim.undecided(name, why_not, Kind.STATISTICAL, "ADV-1"))
-            continue
-        if not length < 1.0:
-            why = (
-                f"nothing can be said at eps {e:g}: no attack succeeded and no row was certified, so the "
-                "interval is as long as the range"
-            )
-            claims.append(Claim.undecided(name, why, Kind.STATISTICAL, "ADV-1"))
-            continue
-        statement = (
-            f"with probability {100 * (1 - delta):.6g} %, for all {len(eps)} radii at once, the true "
-            f"adversarial risk at eps {e:g} is between {_down(float(first)):.4f} and "
-            f"{_up(float(last)):.4f} ({n} rows drawn independently from one distribution, used by no fit)"
+) -> Claim:
+    """The true adversarial risk lies between the limits, for all radii at once."""
+    name, source = "true adversarial risk", "ADV-1"
+    if why_not:
+        return Claim.undecided(name, why_not, Kind.STATISTICAL, source)
+    known = high - low < 1.0
+    if not known.any():
+        why = (
+            "nothing can be said: no attack succeeded and no row was certified, so the intervals are as long "
+            "as the range"
         )
-        claims.append(Claim.check(name, statement, Kind.STATISTICAL, length, 1.0, "ADV-1"))
-    return claims
+        return Claim.undecided(name, why, Kind.STATISTICAL, source)
+    words = ", ".join(
+        f"between {_down(float(first)):.4f} and {_up(float(last)):.4f} at eps {e:g}"
+        for e, first, last in zip(eps[known], low[known], high[known])
+    )
+    rest = ", ".join(f"{e:g}" for e in eps[~known])
+    statement = (
+        f"with probability {100 * (1 - delta):.6g} %, for all radii at once, the true adversarial risk is "
+        f"{words} ({n} rows drawn independently from one distribution, used by no fit)"
+        + (f"; nothing can be said at eps {rest}" if rest else "")
+    )
+    length = float((high - low)[known].max())
+    return Claim.check(name, statement, Kind.STATISTICAL, length, 1.0, source)
 
 
 def _down(value: float) -> float:

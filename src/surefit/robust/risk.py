@@ -43,7 +43,7 @@ from ._risk_claims import (
     certified_claim,
     closed_form_claim,
     population,
-    population_claims,
+    population_claim,
 )
 from ._tools import check_eps, check_norm
 from .curve import RobustnessCurve
@@ -176,10 +176,10 @@ def adversarial_risk(
     claims += [
         certified_claim(radii, certified, attempts.refuted, attempts.checked, method, exact=sure),
         bracket_claim(radii, broken, certified, words, attempts.unproved, attempts.tried),
-        *population_claims(radii, low, high, n, delta, why_not),
+        population_claim(radii, low, high, n, delta, why_not),
     ]
     return RobustnessCurve(
-        eps=radii, certified_accuracy=certified.mean(axis=1), attacked_accuracy=1.0 - broken.mean(axis=1),
+        eps=radii, certified_accuracy=certified.mean(axis=1), attacked_accuracy=(~broken).mean(axis=1),
         exact=exact, low=low, high=high, n=n, n_given=len(np.asarray(y)),
         norm="l2" if threats[0].norm == 2.0 else "linf", threat=_describe(threats[0]),
         method=method or "no certified bound for this model", attacks=names, delta=float(delta),

@@ -1,4 +1,4 @@
-"""Coefficients of the chosen model with their intervals, where the model is linear and there are such things."""
+"""Coefficients of the chosen model with their intervals, where it is linear and there are any."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST = 60
 def coefficients(model: Any, X: Any, y: Any) -> list[dict[str, Any]] | None:
     """The largest coefficients, a standard deviation (or a category) each, with 95 % intervals.
 
-    The intervals are those of ``summary()``: large-sample, around the expectation of the penalised estimate. Of
-    several classes the coefficients of the positive one are shown.
+    The intervals are those of ``summary()``: large-sample, around the expectation of the penalised
+    estimate. Of several classes the coefficients of the positive one are shown.
     """
     fitted = model.model_
     if getattr(fitted, "coef_", None) is None:
@@ -24,7 +24,11 @@ def coefficients(model: Any, X: Any, y: Any) -> list[dict[str, Any]] | None:
     coef = np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64))
     row = 0 if len(coef) == 1 else model.positive_code
     names = [str(name) for name in model.encoder_.get_feature_names_out()]
-    flip = -1.0 if len(coef) == 1 and model.task == "classification" and model.positive_code == 0 else 1.0
+    flip = (
+        -1.0
+        if len(coef) == 1 and model.task == "classification" and model.positive_code == 0
+        else 1.0
+    )
     values = flip * coef[row] * float(model.scale_)
     low = high = np.full(len(values), np.nan)
     if hasattr(fitted, "summary") and len(coef) == 1:

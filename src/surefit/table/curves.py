@@ -1,7 +1,7 @@
-"""Learning and validation curves of the chosen model: loss against the number of rows, and against its parameter.
+"""Learning and validation curves: loss of the chosen model against the number of rows and its parameter.
 
-They are pictures, not claims: measured inside the training part, on one fold (learning) or on the folds of the
-search (validation).
+They are pictures, not claims: measured inside the training part, on one fold (learning) or on the folds of
+the search (validation).
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def learning_curve(
         if size < 20 or watch.left(share) <= 0:
             continue
         chosen = order[:size]
-        if loss.task == "classification" and len(np.unique(fold.y[chosen])) < len(np.unique(fold.y)):
+        if loss.task == "classification" and len(np.unique(fold.y[chosen])) < len(
+            np.unique(fold.y)
+        ):
             continue
         try:
             model = fit_quietly(candidate, fold.X[chosen], fold.y[chosen])

@@ -1,7 +1,7 @@
 """The document of a table model: ``certificate.json``, and what the report is drawn from.
 
-Plain JSON types, version ``surefit.certificate/1``; every key is described in ``docs/certificate-json.md``. It is made
-from the model alone, so that a report can be written again without the table.
+Plain JSON types, version ``surefit.certificate/1``; every key is described in ``docs/certificate-json.md``.
+It is made from the model alone, so that a report can be written again without the table.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def document_of(model: Any) -> dict[str, Any]:
         },
         "columns": columns,
         "task": model.task,
-        "classes": [str(label) for label in model.classes_] if model.task == "classification" else None,
+        "classes": [str(label) for label in model.classes_]
+        if model.task == "classification"
+        else None,
         "positive": model.positive,
         "split": {
             "seed": model.seed,
@@ -116,7 +118,11 @@ def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
         f"{len(failed)} of {len(everything)} claims about this model do not hold"
         if failed
         else f"{_name(model)} predicts {_quoted(model.target)}; "
-        + (f"all {count} claims hold" if not open_ else f"{count} claims hold, {len(open_)} are undecided")
+        + (
+            f"all {count} claims hold"
+            if not open_
+            else f"{count} claims hold, {len(open_)} are undecided"
+        )
     )
     sentences = [_loss_sentence(model), _optimality_sentence(claims["optimality"])]
     sentences += _robustness_sentences(model) + _fairness_sentences(model)
@@ -153,7 +159,9 @@ def _loss_sentence(model: Any) -> str:
     if other:
         theirs = other[0]["holdout"]["loss"]
         unit = f"{theirs:.1%}" if model.task == "classification" else f"{theirs:.4g}"
-        text += f" Gradient boosting, which comes without a certificate, has {unit} on the same rows."
+        text += (
+            f" Gradient boosting, which comes without a certificate, has {unit} on the same rows."
+        )
     return text
 
 
@@ -177,8 +185,8 @@ def _robustness_sentences(model: Any) -> list[str]:
         else f"between {sure[place]:.1%} and {attacked[place]:.1%}"
     )
     return [
-        f"If every numeric column may be off by {eps[place]:g} standard deviations, in the worst way for each "
-        f"row, {between} of the decisions are still right."
+        f"If every numeric column may be off by {eps[place]:g} standard deviations, in the worst way for "
+        f"each row, {between} of the decisions are still right."
     ]
 
 
@@ -187,10 +195,15 @@ def _fairness_sentences(model: Any) -> list[str]:
     for record in model.evidence_.get("fairness", []):
         gap = record.get("gaps", {}).get("independence")
         if gap and gap.get("gap") is not None:
-            what = f"decided {_quoted(str(model.positive))}" if model.positive else "predicted above the median"
+            what = (
+                f"decided {_quoted(str(model.positive))}"
+                if model.positive
+                else "predicted above the median"
+            )
             sentences.append(
                 f"Groups by {_quoted(record['attribute'])} differ by {gap['gap']:.1%} in how often they are "
-                f"{what} (with {1 - model.delta:.0%} confidence between {gap['low']:.1%} and {gap['high']:.1%})."
+                f"{what} (with {1 - model.delta:.0%} confidence between {gap['low']:.1%} and "
+                f"{gap['high']:.1%})."
             )
     return sentences
 

@@ -21,7 +21,9 @@ Array = NDArray[np.float64]
 POINTS = 120  # of a curve
 
 
-def calibration_bins(score: Array, truth: Array, delta: float, bins: int = 10) -> list[dict[str, Any]]:
+def calibration_bins(
+    score: Array, truth: Array, delta: float, bins: int = 10
+) -> list[dict[str, Any]]:
     """Rows by their predicted probability: mean prediction, rate found, interval of the true rate.
 
     The bins have fixed ends (tenths), chosen before the scores are seen, and the intervals hold together with
@@ -68,18 +70,18 @@ def calibration_claim(bins: list[dict[str, Any]], delta: float, positive: str) -
         )
     statement = (
         f"with probability {100 * (1 - delta):g} %, the true rate of {positive!r} is within "
-        f"{math.ceil(most * 1e3) / 1e3:.3f} of the mean predicted probability in each of the {len(large)} tenths "
-        f"that have 50 rows or more; {words}"
+        f"{math.ceil(most * 1e3) / 1e3:.3f} of the mean predicted probability in each of the {len(large)} "
+        f"tenths that have 50 rows or more; {words}"
     )
     return Claim.check(name, statement, Kind.STATISTICAL, most, 1.0, "FAIR-4")
 
 
 def coverage_claim(errors: Array, delta: float, unit: str, coverage: float = 0.9) -> Claim:
-    r"""With probability 1 - delta, at least ``coverage`` of rows to come have an error of at most the number stated.
+    r"""With probability 1 - delta, ``coverage`` of rows to come have at most the error stated.
 
     The k-th smallest of n independent errors is at least the ``coverage`` quantile with probability
-    :math:`P[\mathrm{Bin}(n, c) \le k - 1]`, whatever their distribution (Wilks, 1941): take the least k for which
-    that is 1 - delta.
+    :math:`P[\mathrm{Bin}(n, c) \le k - 1]`, whatever their distribution (Wilks, 1941): take the least k for
+    which that is 1 - delta.
     """
     from scipy import stats
 

@@ -1,7 +1,7 @@
 """Fairness of a table model on the hold-out: the audit, proxies of the sensitive column, what a remedy costs.
 
-Decisions are "predicted to be the positive class"; of a regression, "predicted above the median of the training
-targets", which is said. The sensitive columns are not among the model's inputs.
+Decisions are "predicted to be the positive class"; of a regression, "predicted above the median of the
+training targets", which is said. The sensitive columns are not among the model's inputs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Claim
+from ..certificate import Claim, Kind
 from .prepare import Rows
 from .sections import score_of
 from .watch import Watch
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 def fairness(
-    model: Any, rows: Rows, X: Array, X_train: Array, watch: Watch, *, full: bool = False
+    model: Any, rows: Rows, X: Array, X_train: Array, watch: Watch
 ) -> tuple[list[Claim], dict[str, Any]]:
     """Claims and numbers for every sensitive column."""
     from ..fair import audit
@@ -31,7 +31,39 @@ def fairness(
     score = score_of(model, X)
     groups = {name: rows.column(name, rows.holdout) for name in model.sensitive}
     found = audit(truth, decision, score, sensitive=groups, positive=1, delta=model.delta)
-    return list(found.claims), {"fairness": _records(found)}
+    claims, records = list(found.claims), _records(found)
+    for record in records:
+        if record["attribute"] in groups and len(record["groups"]) > 1:
+            claim, record["proxies"] = _proxies(model, rows, X_train, record["attribute"])
+            claims.append(claim)
+    return claims, {"fairness": records}
+
+
+def _proxies(model: Any, rows: Rows, X: Array, name: str) -> tuple[Claim, dict[str, Any]]:
+    """How well the columns that the model reads tell the sensitive one (FAIR-1), on the training part.
+
+    The classifier of the sensitive column is fitted on a part of these rows and tested on the rest, so its
+    limits are those of rows that its fit has not seen.
+    """
+    from ..fair import proxies
+
+    used = np.arange(len(rows.y)) if model.refit else rows.train
+    found = proxies(
+        X,
+        rows.column(name, used),
+        feature_names=[str(label) for label in model.encoder_.get_feature_names_out()],
+        groups_of_features=model.encoder_.blocks_,
+        delta=model.delta,
+        random_state=model.seed,
+    )
+    length = float(found["error_high"] - found["error_low"])
+    claim = Claim.check(
+        f"proxies ({name})", found["statement"], Kind.STATISTICAL, length, 1.0, "FAIR-1"
+    )
+    columns = [
+        {"name": column["name"], "strength": column["strength"]} for column in found["columns"][:10]
+    ]
+    return claim, {"words": found["statement"], "columns": columns}
 
 
 RATES = {"selection": "selection_rate"}  # names of the report, where they differ
@@ -62,7 +94,11 @@ def _records(found: Any) -> list[dict[str, Any]]:
 
 
 def _group(found: Any, row: dict[str, Any]) -> dict[str, Any]:
-    why = [a["why"] for a in found.abstained if (a["attribute"], a["group"]) == (row["attribute"], row["group"])]
+    why = [
+        a["why"]
+        for a in found.abstained
+        if (a["attribute"], a["group"]) == (row["attribute"], row["group"])
+    ]
     return {
         "group": row["group"],
         "n": row["n"],

@@ -1,9 +1,10 @@
 r"""The loss that a table model is chosen, measured and quoted by: bounded, and one number a row.
 
 * Classification: 0 for a right class, 1 for a wrong one.
-* Regression: :math:`\min(|y - f(x)|, R)`, with R the range of the target on the training rows. The range is fixed
-  before the hold-out is looked at, so the loss lies in [0, R] for rows to come as well, whatever they hold, and
-  its mean has a bound. Where no error exceeds R, which is said, the mean is the mean absolute error.
+* Regression: :math:`\min(|y - f(x)|, R)`, with R the range of the target on the training rows. The range is
+  fixed
+  before the hold-out is looked at, so the loss lies in [0, R] for rows to come as well, whatever they hold,
+  and its mean has a bound. Where no error exceeds R, which is said, the mean is the mean absolute error.
 """
 
 from __future__ import annotations

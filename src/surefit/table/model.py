@@ -1,9 +1,10 @@
-"""The model of a table: how the file is read, how columns become numbers, the model, and what is claimed of it.
+"""The model of a table: how the file is read and encoded, the model, and what is claimed of it.
 
 A :class:`TableModel` is what ``surefit fit`` writes to ``model.surefit``. It is made by
-:func:`surefit.table.fit_table` and holds one encoder and one certified estimator, the rule and seed of the split,
-the log of all candidates and two fingerprints: of the raw rows, and of the encoded training matrix. With the
-table at hand, :func:`surefit.verify` draws the split again, encodes again, fits again and recomputes every claim.
+:func:`surefit.table.fit_table` and holds one encoder and one certified estimator, the rule and seed of the
+split, the log of all candidates and two fingerprints: of the raw rows, and of the encoded training matrix.
+With the table at hand, :func:`surefit.verify` draws the split again, encodes again, fits again and
+recomputes every claim.
 """
 
 from __future__ import annotations
@@ -183,14 +184,18 @@ class TableModel(Certified):
 
     def check_whole(self) -> None:
         """Refuse a file that lacks a part of a table model, or has one of another kind, before it is used."""
-        wrong = [name for name, kind in _PARTS.items() if not isinstance(vars(self).get(name), kind)]
+        wrong = [
+            name for name, kind in _PARTS.items() if not isinstance(vars(self).get(name), kind)
+        ]
         if not wrong:
             sections = all(isinstance(self.sections_.get(name), list) for name in SECTIONS)
             wrong = [] if sections else ["sections_"]
         if not wrong and self.task == "classification" and "classes_" not in vars(self):
             wrong = ["classes_"]
         if wrong:
-            raise ModelFileError(f"the file is not a whole table model: {', '.join(wrong)} is missing or wrong.")
+            raise ModelFileError(
+                f"the file is not a whole table model: {', '.join(wrong)} is missing or wrong."
+            )
 
     # ------------------------------------------------------------------ certificates
 
@@ -212,7 +217,9 @@ class TableModel(Certified):
 
     def _recertify(self, X: Any, y: Any, sample_weight: Any) -> Certificate:
         if y is not None or sample_weight is not None:
-            raise TypeError("a table model is verified with its table alone: surefit.verify(model, table).")
+            raise TypeError(
+                "a table model is verified with its table alone: surefit.verify(model, table)."
+            )
         certificate: Certificate = self.verify(X).certificate
         return certificate
 

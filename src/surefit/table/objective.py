@@ -1,8 +1,8 @@
 r"""The objective of a linear fit after k steps, and the lower bound that its certificate proves.
 
-The curve is made from outside: the same model is fitted with ``max_iter`` = 1, 2, 3, 5, ... and its objective is
-worked out here from the coefficients. The lower bound is the objective at the end less the certified gap, so the
-picture shows a theorem: whatever else is tried, no coefficients lie below the line.
+The curve is made from outside: the same model is fitted with ``max_iter`` = 1, 2, 3, 5, ... and its
+objective is worked out here from the coefficients. The lower bound is the objective at the end less the
+certified gap, so the picture shows a theorem: whatever else is tried, no coefficients lie below the line.
 
 ===================  ===========================================================================
 model                objective
@@ -65,7 +65,7 @@ def objective(model: Any, X: Array, y: Array) -> float:
 def objective_curve(
     candidate: Candidate, model: Any, X: Array, y: Array, watch: Watch, *, share: float = 0.9
 ) -> dict[str, Any] | None:
-    """Objective after k steps, at w = 0 and at the end, and the proved lower bound; ``None`` without a formula."""
+    """Objective after k steps, at w = 0 and at the end, and the proved bound; ``None`` without a formula."""
     value = objective(model, X, y)
     certificate = getattr(model, "certificate_", None)
     if math.isnan(value) or certificate is None or "duality gap" not in certificate:

@@ -1,8 +1,8 @@
 """Which models are tried on a table, in which order, and what each is called.
 
-A plan depends on the task, the families asked for and nothing else, so that anyone can write it down again: the
-bound on the true error counts every model of the plan, tried or not, and a log from which one was cut no
-longer fits its plan.
+A plan depends on the task, the families asked for and nothing else, so that anyone can write it down again:
+the bound on the true error counts every model of the plan, tried or not, and a log from which one was cut
+no longer fits its plan.
 
 =========  ==============================  ==============================
 family     classification                  regression
@@ -15,8 +15,8 @@ kernel     ``SVC``, Gaussian kernel        ``KernelRidge``, Gaussian kernel
 knn        ``KNeighborsClassifier``        ``KNeighborsRegressor``
 =========  ==============================  ==============================
 
-Families are tried from the cheapest to the dearest, and ties go to the earlier one: of two models that make as
-many mistakes the simpler is kept.
+Families are tried from the cheapest to the dearest, and ties go to the earlier one: of two models that make
+as many mistakes the simpler is kept.
 """
 
 from __future__ import annotations
@@ -211,4 +211,3 @@ def plan(task: str, names: Any = None) -> list[Candidate]:
         for name, family in zip(ordered, chosen)
         if place < len(family.values)
     ]
-

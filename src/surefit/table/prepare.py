@@ -74,8 +74,8 @@ def rows_of(
     table = labelled(table, schema)
     if table.rows < MIN_ROWS:
         raise TableError(
-            f"the table has {table.rows} rows with a value of '{shown(schema.target)}'; at least {MIN_ROWS} are "
-            "needed to fit on some and test on others."
+            f"the table has {table.rows} rows with a value of '{shown(schema.target)}'; at least {MIN_ROWS} "
+            "are needed to fit on some and test on others."
         )
     values = target_values(table, schema)
     if schema.task == "classification":
@@ -85,8 +85,8 @@ def rows_of(
         strange = [label for label in labels if label not in places]
         if strange:
             raise TableError(
-                f"the target '{shown(schema.target)}' has the class '{shown(strange[0])}', which the model was not "
-                "fitted on; these are other data."
+                f"the target '{shown(schema.target)}' has the class '{shown(strange[0])}', which the "
+                "model was not fitted on; these are other data."
             )
         y: NDArray[Any] = np.array([places[str(label)] for label in labels], dtype=np.intp)[inverse]
     else:
@@ -112,16 +112,16 @@ def folds_of(
     ``y`` are the targets as models see them, of all rows. The encoder of a fold has seen the fold's fitting
     rows only.
     """
-    parts = fold_rows(
-        rows.y[rows.train], n_folds, seed, stratify=schema.task == "classification"
-    )
+    parts = fold_rows(rows.y[rows.train], n_folds, seed, stratify=schema.task == "classification")
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def fold(k: int) -> Fold:
         valid = rows.train[parts[k]]
         fit = np.setdiff1d(rows.train, valid, assume_unique=True)
         frame = rows.table.frame
         encoder = new_encoder(schema).fit(frame[fit])
-        return Fold(encoder.transform(frame[fit]), y[fit], encoder.transform(frame[valid]), y[valid])
+        return Fold(
+            encoder.transform(frame[fit]), y[fit], encoder.transform(frame[valid]), y[valid]
+        )
 
     return fold

@@ -28,7 +28,9 @@ class _Folded:
 def _fold(X: Any, blocks: list[list[int]]) -> Any:
     """One column a block: the place of the 1 among one-hot columns, the value of a single column."""
     parts = [
-        X[:, block[0]] if len(block) == 1 else np.where(X[:, block].any(axis=1), X[:, block].argmax(axis=1), len(block))
+        X[:, block[0]]
+        if len(block) == 1
+        else np.where(X[:, block].any(axis=1), X[:, block].argmax(axis=1), len(block))
         for block in blocks
     ]
     return np.column_stack(parts)
@@ -42,8 +44,14 @@ def fit_reference(encoder: Any, X: Any, y: Any, model: Any) -> Any:
     blocks: list[list[int]] = []
     for places in encoder.blocks_.values():
         hot = [place for place in places if kinds[place] == "category"]
-        blocks += ([hot] if hot else []) + [[place] for place in places if kinds[place] != "category"]
+        blocks += ([hot] if hot else []) + [
+            [place] for place in places if kinds[place] != "category"
+        ]
     categorical = [len(block) > 1 and len(block) < 255 for block in blocks]
-    make = HistGradientBoostingClassifier if model.task == "classification" else HistGradientBoostingRegressor
+    make = (
+        HistGradientBoostingClassifier
+        if model.task == "classification"
+        else HistGradientBoostingRegressor
+    )
     booster = make(categorical_features=categorical, random_state=model.seed)
     return _Folded(booster.fit(_fold(X, blocks), y), blocks)

@@ -1,7 +1,8 @@
 """Robustness of a table model: what an adversary can change, and what that does to the predictions.
 
-The set of changes is built from the columns: numeric columns may move by eps standard deviations, whole numbers
-to whole numbers, categories and the columns named by ``immutable`` stay. Missing values stay missing.
+The set of changes is built from the columns: numeric columns may move by eps standard deviations, whole
+numbers to whole numbers, categories and the columns named by ``immutable`` stay. Missing values stay
+missing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ __all__ = ["EPS", "changes", "robustness"]
 
 Array = NDArray[np.float64]
 EPS = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-MAX_ROWS = 2000  # of the hold-out, for models without a closed form
 
 
 def changes(model: Any) -> dict[str, Any]:
@@ -26,9 +26,12 @@ def changes(model: Any) -> dict[str, Any]:
     features = model.encoder_.features_
     fixed = set(model.immutable) | set(model.sensitive)
     mutable = np.array(
-        [f["kind"] in ("numeric", "date") and f["column"] not in fixed for f in features], dtype=bool
+        [f["kind"] in ("numeric", "date") and f["column"] not in fixed for f in features],
+        dtype=bool,
     )
-    step = np.array([1.0 / f["scale"] if f["integer"] and f["scale"] > 0 else 0.0 for f in features])
+    step = np.array(
+        [1.0 / f["scale"] if f["integer"] and f["scale"] > 0 else 0.0 for f in features]
+    )
     return {"mutable": mutable, "step": np.where(mutable, step, 0.0)}
 
 
@@ -37,7 +40,7 @@ def words_of(model: Any, mutable: NDArray[np.bool_]) -> str:
     features = model.encoder_.features_
     moving = [f["column"] for f, moves in zip(features, mutable) if moves]
     whole = sum(bool(f["integer"]) for f, moves in zip(features, mutable) if moves)
-    fixed = [name for name in model.immutable]
+    fixed = list(model.immutable)
     text = f"each of {len(moving)} numeric columns moves by at most eps standard deviations"
     if whole:
         text += f" ({whole} of them by whole numbers)"
@@ -64,12 +67,16 @@ def robustness(
         EPS,
         norm=np.inf,
         delta=model.delta,
-        max_rows=MAX_ROWS,
+        fresh=not model.refit,
         random_state=model.seed,
         **allowed,
     )
     record = curve.to_dict()
-    record["words"] = words_of(model, allowed["mutable"])
+    del record["claims"]  # they are among the claims of the section
+    record["exact"] = bool(np.all(curve.exact))
+    low, high = 1.0 - np.asarray(curve.high), 1.0 - np.asarray(curve.low)  # of the accuracy
+    record |= {"low": low.tolist(), "high": high.tolist()}
+    record["words"] = "; ".join([words_of(model, allowed["mutable"]), *curve.notes])
     return list(curve.claims), {"robustness": record}
 
 
@@ -78,7 +85,8 @@ def _sensitivity(model: Any, allowed: dict[str, Any]) -> list[Claim]:
     name = "sensitivity"
     coef = getattr(model.model_, "coef_", None)
     if coef is None:
-        why = f"{type(model.model_).__name__} has no coefficients: how far a prediction can move is not bounded"
+        name_of = type(model.model_).__name__
+        why = f"{name_of} has no coefficients: how far a prediction can move is not bounded"
         return [Claim.undecided(name, why, Kind.BOUND, "ADV-4")]
     sizes = np.abs(np.asarray(coef, dtype=np.float64)).reshape(-1)[allowed["mutable"]]
     reach = float(sizes.sum()) * float(model.scale_) * 0.1

@@ -1,14 +1,15 @@
 """Cross-validation of the candidates on the training part, within a budget of time.
 
-Preprocessing is learnt inside each fold, from the rows that the fold's models are fitted on. Candidates come in
-the order of the plan, the first of each family before the second of any, so that a budget that runs out has
-seen every family it could. Before a candidate whose cost grows faster than the rows is fitted on all of them, it
-is fitted on a sample, and left out where the estimate exceeds what is left: a fit that has begun cannot be
-stopped half way.
+Preprocessing is learnt inside each fold, from the rows that the fold's models are fitted on. Candidates
+come in the order of the plan, the first of each family before the second of any, so that a budget that runs
+out has seen every family it could. Before a candidate whose cost grows faster than the rows is fitted on
+all of them, it is fitted on a sample, and left out where the estimate exceeds what is left: a fit that has
+begun cannot be stopped half way.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -152,7 +153,7 @@ def _cross_validate(
             return
         fold = folds(k)
         try:
-            result, seconds = watch.timed(lambda fold=fold: _one_fold(trial, fold, loss))
+            result, seconds = watch.timed(functools.partial(_one_fold, trial, fold, loss))
         except ERRORS as error:
             trial.status = f"failed: {str(error).partition(chr(10))[0][:200]}"
             return

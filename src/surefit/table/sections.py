@@ -86,8 +86,8 @@ def generalisation(
     n, delta = len(truth), model.delta
     if model.refit:
         why = (
-            "nothing is claimed of the true error: the model was refitted on all rows, and is not the one that "
-            "was tested. Without --refit the tested one is shipped"
+            "nothing is claimed of the true error: the model was refitted on all rows, and is not the one "
+            "that was tested. Without --refit the tested one is shipped"
         )
         claims = [Claim.undecided("generalisation", why, Kind.STATISTICAL, "GEN-6")]
         return claims, {}

@@ -1,10 +1,10 @@
 """Every claim about a table model again, for a stranger who has the model and the table.
 
 Nothing that the file says about itself is believed. The table is fingerprinted, the split is drawn from the
-seed, the encoder is learnt anew on the training rows and must give the same matrix as the one in the file, the
-estimator's own claims are recomputed on that matrix, the plan is written down again and compared with the log,
-the measured models are fitted again and measured again, and the claims that follow are compared, sentence by
-sentence, with those recorded.
+seed, the encoder is learnt anew on the training rows and must give the same matrix as the one in the file,
+the estimator's own claims are recomputed on that matrix, the plan is written down again and compared with
+the log, the measured models are fitted again and measured again, and the claims that follow are compared,
+sentence by sentence, with those recorded.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from ..certificate import Certificate, Claim, Kind, Status
 from ..certificate import verify as verify_estimator
 from ..data import TableError
 from ..fingerprint import fingerprint
+from .document import plain
+from .drawings import drawings
 from .fairness import fairness
-from .fitting import measure
 from .losses import TableLoss
+from .measuring import measure
 from .model import SECTIONS, TableModel
 from .plan import Candidate, plan
 from .prepare import Rows, folds_of, n_folds_of, new_encoder, rows_of
+from .recorded import alike, document_claim, evidence_claim, recorded_claim, schema_claim
 from .reference import fit_reference
 from .robustness import robustness
-from .search import ERRORS, fit_quietly, search
-from .sections import generalisation, optimality, withdrawn
+from .search import ERRORS, Trial, fit_quietly, search
+from .sections import generalisation, holdout_limits, optimality, withdrawn
 from .watch import Watch
 
 __all__ = ["Verification", "verify_table"]
@@ -99,16 +102,16 @@ def verify_table(
     record.append(_plan_claim(model))
     if record[-1].status is not Status.HOLDS:
         return _outcome(model, record, {})
+    record.append(schema_claim(model, table))
     try:
-        sections = _recompute(model, table, record, watch)
-        record.append(_scores_claim(model, table, quick, watch))
+        sections = _recompute(model, table, record, quick, watch)
     except (TableError, *ERRORS, LookupError, TypeError, AttributeError) as error:
         words = f"the claims cannot be recomputed: {str(error)[:300]}"
         record.append(Claim.check("record", words, Kind.EXACT, 1.0, 0.0, "GEN-6"))
         return _outcome(model, record, {})
-    record.append(_recorded_claim(model, sections))
+    record.append(recorded_claim(model, sections))
     if document is not None:
-        record.append(_document_claim(model, document))
+        record.append(document_claim(model, document))
     watch.close()
     return _outcome(model, record, sections)
 
@@ -147,7 +150,7 @@ def _plan_claim(model: TableModel) -> Claim:
 
 
 def _recompute(
-    model: TableModel, table: Any, record: list[Claim], watch: Watch
+    model: TableModel, table: Any, record: list[Claim], quick: bool, watch: Watch
 ) -> dict[str, tuple[Claim, ...]]:
     """The claims of all sections, anew; what is found about the record itself is added to ``record``."""
     schema, rows, y = _rows(model, table)
@@ -165,36 +168,77 @@ def _recompute(
     sections["optimality"] = optimality(verify_estimator(model.model_, mine, y[used]))
     measured = _measured_again(model, rows, fresh, X_hold, y, record, watch)
     watch.say("checking the hold-out")
-    sections["generalisation"], _ = generalisation(model, rows, X_hold, measured)
+    sections["generalisation"], evidence = generalisation(model, rows, X_hold, measured)
     truth = rows.y[rows.holdout]
-    sections["robustness"], _ = robustness(model, X_hold, truth, mine, watch)
+    sections["robustness"], more = robustness(model, X_hold, truth, mine, watch)
+    evidence |= more
     if model.sensitive:
-        sections["fairness"], _ = fairness(model, rows, X_hold, mine, watch, full=True)
+        sections["fairness"], more = fairness(model, rows, X_hold, mine, watch)
+        evidence |= more
+    limits = holdout_limits(model, measured, len(rows.holdout)) if measured else {}
+    record.append(_holdout_claim(model, limits))
+    folds = folds_of(rows, schema, y, n_folds_of(len(rows.train)), model.seed)
+    trials = _search_again(model, rows, folds, quick, watch)
+    record.append(_scores_claim(model, rows, trials))
+    left_out = {"learning_curve", "validation_curve"} if quick else set()
+    chosen = trials[model.chosen_]
+    for name, job in drawings(model, rows, trials, chosen, folds, mine, y, watch).items():
+        if name in model.evidence_ and name not in left_out:
+            watch.say(f"checking the picture: {name.replace('_', ' ')}")
+            evidence[name] = job()
+    record.append(evidence_claim(model, plain(evidence), left_out))
     if model.refit:
         sections = {name: withdrawn(name, claims) for name, claims in sections.items()}
     return {name: tuple(claims) for name, claims in sections.items()}
 
 
-def _scores_claim(model: TableModel, table: Any, quick: bool, watch: Watch) -> Claim:
+def _search_again(
+    model: TableModel, rows: Rows, folds: Any, quick: bool, watch: Watch
+) -> list[Trial]:
+    """The trials of the log; those that were tried are fitted again, unless ``quick``."""
+    candidates = plan(model.task, model.models)
+    trials = [Trial(candidate) for candidate in candidates]
+    places = [k for k in range(len(candidates)) if model.candidates_[k]["tried"]]
+    if quick or not places:
+        return trials
+    loss = TableLoss(model.task, model.loss_width_ / model.scale_)
+    n_folds = n_folds_of(len(rows.train))
+    again = search([candidates[k] for k in places], folds, n_folds, loss, watch)
+    for place, trial in zip(places, again):
+        trials[place] = trial
+    return trials
+
+
+def _scores_claim(model: TableModel, rows: Rows, trials: list[Trial]) -> Claim:
     """The validation scores in the log are those that the candidates have when they are tried again."""
     name, source = "scores", "GEN-6"
-    places = [k for k, entry in enumerate(model.candidates_) if entry["tried"]]
-    if quick or not places:
-        why = "the search was not repeated" if quick else "no candidate was tried on all folds"
-        return Claim.undecided(name, f"{why}: its scores are as the file has them", Kind.EXACT, source)
-    schema, rows, y = _rows(model, table)
-    n_folds = n_folds_of(len(rows.train))
-    folds = folds_of(rows, schema, y, n_folds, model.seed)
-    loss = TableLoss(model.task, model.loss_width_ / model.scale_)
-    candidates = plan(model.task, model.models)
-    trials = search([candidates[k] for k in places], folds, n_folds, loss, watch)
+    places = [k for k, trial in enumerate(trials) if trial.tried]
+    if not places:
+        why = "the search was not repeated: its scores are as the file has them"
+        return Claim.undecided(name, why, Kind.EXACT, source)
     recorded = np.array([model.candidates_[k]["score"] for k in places], dtype=np.float64)
-    found = np.array([trial.loss * model.scale_ for trial in trials])
+    found = np.array([trials[k].loss * model.scale_ for k in places])
     # a classifier may decide a row at its boundary otherwise on another machine
     limit = 2.0 / len(rows.train) if model.task == "classification" else 1e-6 * model.loss_width_
-    worst = float(np.max(np.abs(recorded - found), initial=0.0))
-    words = f"the validation scores of {len(places)} candidates, fitted again, are those recorded, to {worst:.1e}"
+    worst = float(np.max(np.abs(recorded - found)))
+    words = (
+        f"the validation scores of {len(places)} candidates, tried again, differ from those recorded by at "
+        f"most {worst:.1e}"
+    )
     return Claim.check(name, words, Kind.EXACT, worst, limit, source)
+
+
+def _holdout_claim(model: TableModel, limits: dict[int, dict[str, float]]) -> Claim:
+    """The losses on the hold-out in the log are those found."""
+    wrong = 0
+    for place, entry in enumerate(model.candidates_):
+        if model.refit:
+            continue
+        wrong += not alike(entry["holdout"], limits.get(place))
+    words = f"the losses of {len(limits)} models on the hold-out are those recorded"
+    if wrong:
+        words = f"the losses of {wrong} models on the hold-out are not those recorded"
+    return Claim.check("hold-out", words, Kind.EXACT, float(wrong), 0.0, "GEN-6")
 
 
 def _rows(model: TableModel, table: Any) -> tuple[Any, Rows, NDArray[Any]]:
@@ -208,7 +252,7 @@ def _rows(model: TableModel, table: Any) -> tuple[Any, Rows, NDArray[Any]]:
 
 def _encoding_claim(model: TableModel, mine: Array, again: Array, y: NDArray[Any]) -> Claim:
     """The encoder of the file is the one that the training rows give, and so is the training matrix."""
-    found, fresh = fingerprint(mine, y), fingerprint(again, y)
+    found, fresh = fingerprint(mine, y, None), fingerprint(again, y, None)
     data_id = getattr(getattr(model.model_, "certificate_", None), "data_id", found)
     same = found == model.matrix_id_ == fresh == data_id
     words = (
@@ -240,7 +284,7 @@ def _measured_again(
     record: list[Claim],
     watch: Watch,
 ) -> dict[int, tuple[float, ...]]:
-    """Every model that was measured, fitted on the training rows again; the shipped one is compared with itself."""
+    """Every model that was measured, fitted again; the shipped one is compared with its fit."""
     frame = rows.table.frame
     if model.refit:
         return {}
@@ -274,54 +318,3 @@ def _model_claim(model: TableModel, fitted: Any, X: Array) -> Claim:
     gap = float(np.abs(mine - theirs).max() / (1.0 + np.abs(theirs).max()))
     words = f"it predicts all rows as a fit on the training rows does, to {gap:.1e}"
     return Claim.check("model", words, Kind.EXACT, gap, 1e-6, "GEN-6")
-
-
-def _recorded_claim(model: TableModel, sections: dict[str, tuple[Claim, ...]]) -> Claim:
-    """The claims in the file are those found: same names, statuses, numbers."""
-    wrong = []
-    for name in SECTIONS:
-        recorded = model.claims(name) if name in model.sections_ else []
-        found = list(sections[name])
-        if name == "optimality":  # verify decides what the fit left undecided, and adds the data
-            recorded, found = _decided(recorded, found)
-        if [c.name for c in recorded] != [c.name for c in found]:
-            wrong.append(f"the list of claims on {name}")
-            continue
-        wrong += [f"{name}: {a.name}" for a, b in zip(recorded, found) if not _same(a, b)]
-    flat = [claim for name in SECTIONS for claim in model.claims(name)]
-    if {c.name: c for c in flat} != {c.name: c for c in model.certificate_.claims}:
-        wrong.append("the certificate, which is not that of the sections")
-    words = f"the {len(flat)} recorded claims are those found"
-    if wrong:
-        words = f"recorded claims differ from those found: {'; '.join(wrong[:5])}"
-    return Claim.check("record", words, Kind.EXACT, float(len(wrong)), 0.0, "GEN-6")
-
-
-def _decided(recorded: list[Claim], found: list[Claim]) -> tuple[list[Claim], list[Claim]]:
-    """The claims on the fit that were decided then, and the same ones now."""
-    then = [claim for claim in recorded if claim.status is not Status.UNDECIDED]
-    now = {claim.name: claim for claim in found}
-    return then, [now[claim.name] for claim in then if claim.name in now]
-
-
-def _same(a: Claim, b: Claim) -> bool:
-    """Equal but for the rounding of another machine: kind, status, source and numbers."""
-    if (a.kind, a.status, a.source) != (b.kind, b.status, b.source):
-        return False
-    if a.kind in (Kind.STATISTICAL, Kind.BOUND, Kind.EMPIRICAL) and a.statement != b.statement:
-        return False
-    pairs = ((a.observed, b.observed), (a.bound, b.bound))
-    if a.kind in (Kind.OPTIMAL, Kind.EXACT, Kind.STATIONARY):  # residuals at rounding level
-        return abs(a.bound - b.bound) <= 1e-6 * abs(b.bound) or a.bound == b.bound or a.bound != a.bound
-    return all((x != x and z != z) or abs(x - z) <= 1e-9 * max(1.0, abs(z)) for x, z in pairs)
-
-
-def _document_claim(model: TableModel, document: Any) -> Claim:
-    """``certificate.json`` says what the model says."""
-    own = model.document()
-    other = document if isinstance(document, dict) else {}
-    wrong = sorted(key for key in own.keys() | other.keys() if own.get(key) != other.get(key))
-    words = "certificate.json says what the model file says"
-    if wrong:
-        words = f"certificate.json differs from the model file in: {', '.join(map(str, wrong[:8]))[:300]}"
-    return Claim.check("certificate.json", words, Kind.EXACT, float(len(wrong)), 0.0, "GEN-6")

@@ -67,7 +67,9 @@ class Watch:
         if self.interrupted:  # the second time it is meant
             raise KeyboardInterrupt
         self.interrupted = True
-        self.note("interrupted: finishing with the best model so far (press Ctrl-C again to give up)")
+        self.note(
+            "interrupted: finishing with the best model so far (press Ctrl-C again to give up)"
+        )
 
     def timed(self, work: Callable[[], Any]) -> tuple[Any, float]:
         """The result of ``work`` and the seconds that it took."""

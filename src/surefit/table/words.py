@@ -24,8 +24,8 @@ _BY_NAME: dict[str, tuple[str, str]] = {
         "That near rows have the same target.",
     ),
     "generalisation": (
-        "Rows drawn like these will be predicted with a loss in the stated interval, whichever of the models of "
-        "the plan had been shipped.",
+        "Rows drawn like these will be predicted with a loss in the stated interval, whichever of the "
+        "models of the plan had been shipped.",
         "That rows of next year, or of another place, are drawn like these.",
     ),
     "selection excess": (
@@ -43,6 +43,40 @@ _BY_NAME: dict[str, tuple[str, str]] = {
     "sensitivity": (
         "Small errors in the measured columns move the prediction by no more than this.",
         "Anything about changes of categories, or larger ones.",
+    ),
+    "closed form": (
+        "The formula that robustness is worked out by is the model's own: it gives the model's decisions.",
+        "Anything about robustness by itself.",
+    ),
+    "certified accuracy": (
+        "These decisions cannot be turned by any change within the set: that is proved for every single row.",
+        "Anything about larger changes, other columns, or someone who changes the training rows.",
+    ),
+    "true adversarial risk": (
+        "How often rows drawn like these can be turned by the worst change within the set.",
+        "Anything about larger changes, other columns, or rows drawn elsewhere.",
+    ),
+    "independence": (
+        "Whether the groups are decided on alike, whatever their true outcomes.",
+        "Whether the groups deserve the same rates; if their base rates differ, equal rates mean unequal "
+        "errors.",
+    ),
+    "separation": (
+        "Whether those who are alike in outcome are treated alike: the same share of right and of wrong "
+        "positives in each group.",
+        "That the recorded outcomes are right for every group.",
+    ),
+    "sufficiency": (
+        "Whether a decision means the same in each group: of those decided positive, the same share is.",
+        "That errors fall evenly on the groups.",
+    ),
+    "error": (
+        "Whether the model is wrong equally often in each group.",
+        "Which errors they are: a refused good case and an accepted bad one count alike.",
+    ),
+    "incompatibility": (
+        "Base rates differ this much, so not all criteria can be met at once: one has to be chosen.",
+        "Which one to choose: that is a decision about values.",
     ),
     "proxies": (
         "Leaving the sensitive column out does not hide it: the other columns tell it to this extent.",
@@ -71,7 +105,10 @@ _BY_SECTION: dict[str, tuple[str, str]] = {
 
 def explained(claim: Claim, section: str) -> dict[str, object]:
     """A claim as plain data, with what it means and what it does not."""
-    means, does_not = _BY_NAME.get(claim.name, _BY_SECTION[section])
+    name = claim.name.partition(" (")[0].partition(" at eps")[0]  # without its attribute or radius
+    means, does_not = _BY_NAME.get(name, _BY_SECTION[section])
+    if section == "fairness" and name == "calibration":
+        means, does_not = _BY_SECTION[section]
     if claim.kind is Kind.EMPIRICAL:
         does_not = "That nobody else finds a better attack: it is an experiment, not a proof."
     return {**claim.to_dict(), "means": means, "does_not": does_not}

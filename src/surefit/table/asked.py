@@ -1,0 +1,106 @@
+"""What was asked for, checked against the table: names, classes, shares, the target's scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import Schema, Table, TableError, propose_schema, shown
+from .model import TableModel
+from .prepare import Rows
+
+__all__ = ["check_numbers", "check_parts", "classes_of", "known", "scale_target", "schema_of"]
+
+
+def check_numbers(holdout: float, delta: float, seconds: float) -> None:
+    """Shares, probabilities and seconds that make sense."""
+    if not 0.0 < holdout < 1.0:
+        raise ValueError(
+            f"holdout must lie between 0 and 1, got {holdout!r}; 0.25 keeps a quarter aside."
+        )
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}; 0.05 is 95 % confidence.")
+    if not seconds > 0:
+        raise ValueError(f"time must be a positive number of seconds, got {seconds!r}.")
+
+
+def known(table: Table, names: Sequence[str], argument: str) -> list[str]:
+    """The names, if the table has them all."""
+    for name in names:
+        if name not in table.columns:
+            known = ", ".join(shown(column) for column in table.columns[:10])
+            raise TableError(
+                f"{argument}: there is no column '{shown(name)}'; the columns are {known}."
+            )
+    return list(names)
+
+
+def schema_of(
+    table: Table,
+    target: str,
+    sensitive: Sequence[str],
+    drop: Sequence[str],
+    task: str,
+    roles: dict[str, str] | None,
+    seed: int,
+) -> tuple[Table, Schema, list[str]]:
+    """The table without the columns to drop, its schema, and what the user should know."""
+    dropped = known(table, drop, "drop")
+    if target in dropped:
+        raise TableError(f"drop: '{shown(target)}' is the target and cannot be left out.")
+    kept = [name for name in table.columns if name not in dropped]
+    table = table.select(kept) if dropped else table
+    parts = dict.fromkeys(sensitive, "ignored") | dict(roles or {})  # the model does not read them
+    schema = propose_schema(
+        table, target, sensitive=tuple(sensitive), task=task, roles=parts, seed=seed
+    )
+    notes = [f"{note['what']}: {note['value']} ({note['how']})" for note in schema.notes]
+    if dropped:
+        notes.append(f"left out on request: {', '.join(shown(name) for name in dropped)}")
+    return table, schema, notes
+
+
+def classes_of(schema: Schema, positive: str | None) -> list[str] | None:
+    """The classes in the order of the alphabet; ``None`` for a regression."""
+    if schema.task == "regression":
+        if positive is not None:
+            raise TableError(f"positive: got '{shown(positive)}', but the task is a regression.")
+        return None
+    classes = list(schema.classes or [])
+    if positive is not None and positive not in classes:
+        names = ", ".join(shown(label) for label in classes[:10])
+        raise TableError(
+            f"positive: '{shown(positive)}' is not a class of the target; choose among {names}."
+        )
+    return classes
+
+
+def check_parts(rows: Rows, schema: Schema, classes: list[str] | None) -> None:
+    """Every class must be there to be learnt, often enough for folds."""
+    if classes is None:
+        return
+    counts = np.bincount(rows.y[rows.train], minlength=len(classes))
+    rare = [f"'{shown(classes[k])}' ({counts[k]})" for k in np.flatnonzero(counts < 2)]
+    if rare:
+        raise TableError(
+            f"the target '{shown(schema.target)}' has classes with fewer than 2 rows to learn from: "
+            f"{', '.join(rare[:5])}. Join rare classes, leave their rows out, or use --task regression."
+        )
+
+
+def scale_target(model: TableModel, rows: Rows) -> NDArray[Any]:
+    """Targets as models see them: codes, or numbers with mean 0 and variance 1 on the training part."""
+    model.centre_, model.scale_, model.loss_width_ = 0.0, 1.0, 1.0
+    if model.task == "classification":
+        return rows.y
+    known = rows.y[rows.train]
+    model.loss_width_ = float(known.max() - known.min())
+    if not model.loss_width_ > 0:
+        raise TableError(
+            f"the target '{shown(model.target)}' has one value only: nothing can be learnt."
+        )
+    model.centre_, model.scale_ = float(known.mean()), float(known.std())
+    return np.asarray((rows.y - model.centre_) / model.scale_)
