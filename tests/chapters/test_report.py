@@ -17,6 +17,7 @@ from tests.report_variants import large, multiclass, regression
 from surefit.report import render, write
 from surefit.report.claims import cards, group_status, read_claims, verdict
 from surefit.report.curves import objective, robustness, roc, validation
+from surefit.report.evidence import leaderboard
 from surefit.report.spreads import calibration, forest, histogram
 from surefit.report.svg import Axis
 from surefit.report.terminal import summary
@@ -184,7 +185,7 @@ def test_plots_of_a_classification():
     assert "Area under the curve: 0.9023." in text
     assert "uncertified reference" in text
     assert "Group 11 (363 rows; fewer than 400 rows)" in text
-    assert "Leak suspect: income-band . Alone it predicts the target with strength 0.9997." in text
+    assert "Leak suspect: income-band . Alone it predicts the target with score 0.9997" in text
     assert "surefit verify model.surefit data.csv" in text
     assert "18.1 % , and lies between 16.1 % and 20.1 %" in text
 
@@ -279,6 +280,44 @@ def test_a_claim_without_numbers_does_not_hold(observed, bound):
     assert read_claims(document, "optimality")[0]["status"] == "fails"
 
 
+def test_a_failed_claim_is_never_cut():
+    """Of a hundred claims the last one fails: it is shown, and it decides the verdict."""
+    document = classification()
+    good = document["claims"]["optimality"][0]
+    bad = {**good, "name": "the last one", "status": "fails", "observed": 1.0}
+    document["claims"]["optimality"] = [good] * 99 + [bad]
+    text = Outline(render(document)).text
+    assert verdict(document)["status"] == "fails"
+    assert "the last one ✗ fails" in text
+    assert "and 70 more; those that fail are all counted, and shown first." in text
+
+
+def test_the_confidence_is_that_of_the_document():
+    document = classification()
+    assert "13.8 % to 15.9 % at 95 %" in Outline(render(document)).text
+    document["delta"] = 0.1
+    text = Outline(render(document)).text
+    assert "13.8 % to 15.9 % at 90 %" in text
+    assert "90 % interval" in text
+
+
+def test_leak_suspects_by_their_score():
+    document = {
+        "columns": [{"name": "near", "leak": 0.98}, {"name": "exact", "leak": 0.995, "used": True}]
+    }
+    text = Outline(render(document)).text
+    assert "Leak suspect: exact" in text
+    assert "It was used." in text
+    assert "Leak suspect: near" not in text
+
+
+def test_models_are_listed_best_first():
+    document = classification()
+    document["candidates"] = document["candidates"][::-1]
+    names = [row["loss"] for row in leaderboard(document)["rows"]]
+    assert names == ["14.8 %", "15.2 %", "15.6 %", "16.0 %", "16.4 %", "16.8 %", "–", "12.7 %"]
+
+
 def test_group_status():
     def group(*states):
         return group_status([{"status": s} for s in states])
@@ -326,7 +365,7 @@ def test_numbers_in_words():
     assert percent(-0.00001) == "−0.001 %"
     assert count(10**400) == "–"
     assert interval("nan", 1) == "–"
-    assert settings({}) == "–"
+    assert settings({}) == settings(None) == ""
     assert settings({"a": [1, None], "b": "x\n"}) == r"a=[1, null], b=x\n"
 
 

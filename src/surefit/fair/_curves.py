@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CONSTRAINTS", "Curve", "curves", "scale_of"]
+__all__ = ["CONSTRAINTS", "SLACK", "Curve", "curves", "scale_of"]
 
 Array = NDArray[np.float64]
+SLACK = 1e-13  # of differences of rates, quotients of counts: their rounding
 CONSTRAINTS = ("demographic_parity", "equal_opportunity", "predictive_equality", "equalized_odds")
 
 

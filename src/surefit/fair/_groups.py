@@ -34,6 +34,8 @@ def as_codes(values: Any, name: str = "sensitive") -> tuple[list[str], Codes]:
     if hasattr(values, "categories") and hasattr(values, "codes"):  # categories are codes already
         levels, codes = list(values.categories), np.asarray(values.codes, dtype=np.int64)
         return _in_order([*levels, None], np.where(codes < 0, len(levels), codes))
+    if isinstance(values, list | tuple):  # numpy would turn a NaN among texts into the text "nan"
+        values = _objects(values)
     values = np.asarray(values)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -53,6 +55,13 @@ def as_codes(values: Any, name: str = "sensitive") -> tuple[list[str], Codes]:
         return _by_name(values)
     distinct, codes = np.unique(values, return_inverse=True)
     return _in_order(distinct.tolist(), codes.astype(np.int64))
+
+
+def _objects(values: Any) -> NDArray[Any]:
+    """A sequence as a column of Python objects."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = list(values)
+    return column
 
 
 def _peeled(values: NDArray[Any]) -> tuple[list[str], Codes]:
@@ -115,9 +124,11 @@ def columns_of(sensitive: Any) -> dict[str, Any]:
     elif hasattr(sensitive, "columns") and hasattr(sensitive, "__getitem__"):  # a data frame
         columns = {str(name): sensitive[name] for name in sensitive.columns}
     else:
-        array = sensitive if hasattr(sensitive, "dtype") else np.asarray(sensitive)
-        if getattr(array, "ndim", 1) == 2:
-            matrix = np.asarray(array)
+        rows = isinstance(sensitive, list | tuple) and len(sensitive) > 0
+        if rows and isinstance(sensitive[0], list | tuple | np.ndarray):
+            sensitive = np.array([list(row) for row in sensitive], dtype=object)
+        if getattr(sensitive, "ndim", 1) == 2:
+            matrix = np.asarray(sensitive)
             many = matrix.shape[1] > 1
             columns = {
                 f"sensitive {j}" if many else "sensitive": matrix[:, j]
@@ -164,6 +175,8 @@ def binary(values: Any, positive: Any, name: str) -> tuple[NDArray[np.int64], li
                 f"{name} has missing values: drop those rows, an audit needs a label for each row."
             )
         labels = np.unique(array).tolist()
+        if not labels:
+            raise ValueError(f"{name} has no rows: an audit needs some.")
     if positive is None:
         if len(labels) > 2:
             raise ValueError(

@@ -39,20 +39,23 @@ def one_column(sensitive: Any) -> tuple[list[str], NDArray[np.int64]]:
     return parts[0] if len(parts) == 1 else crossed(parts)
 
 
-def group_codes(sensitive: Any, known: list[str], n: int) -> NDArray[np.int64]:
-    """The place of each row's group among the groups of the fit."""
+def group_codes(
+    sensitive: Any, known: list[str], n: int, *, strict: bool = True
+) -> NDArray[np.int64]:
+    """The place of each row's group among the groups of the fit; -1 for a new one, unless strict."""
     names, codes = one_column(sensitive)
     if len(codes) != n:
         raise ValueError(
             f"sensitive has {len(codes)} rows, X has {n}: give one value for each row."
         )
     new = [name for name in names if name not in known]
-    if new:
+    if new and strict:
         raise ValueError(
             f"sensitive has the group {shown(new[0])!r}, which the fit did not see (it saw "
             f"{', '.join(map(shown, known[:8]))}): fit again with rows of it."
         )
-    return np.array([known.index(name) for name in names], dtype=np.int64)[codes]
+    places = {name: place for place, name in enumerate(known)}
+    return np.array([places.get(name, -1) for name in names], dtype=np.int64)[codes]
 
 
 class UsesSensitive(Certified):
@@ -73,7 +76,8 @@ class UsesSensitive(Certified):
         X, y = self._validate_rows(X, y, reset=reset)
         if reset:
             self._find_columns(sensitive, X.shape[1])
-        return self._joined(X, sensitive, reset=reset), y, None
+        # other data, at a verification, are a claim that fails, not an error
+        return self._joined(X, sensitive, reset=reset, strict=reset), y, None
 
     def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         """X and y as arrays; a transformer has no y."""
@@ -112,7 +116,7 @@ class UsesSensitive(Certified):
                     f"sensitive_columns has {column!r}, but X has {width} columns: give places below {width}."
                 )
 
-    def _joined(self, X: Any, sensitive: Any, *, reset: bool) -> Any:
+    def _joined(self, X: Any, sensitive: Any, *, reset: bool, strict: bool = True) -> Any:
         """One matrix that holds features and sensitive attribute."""
         if sensitive is None:
             if self.sensitive_columns is None:
@@ -125,7 +129,7 @@ class UsesSensitive(Certified):
             raise ValueError("sensitive_columns are part of X already: leave sensitive=... out.")
         if reset:
             self.sensitive_names_ = one_column(sensitive)[0]
-        codes = group_codes(sensitive, self.sensitive_names_, X.shape[0])
+        codes = group_codes(sensitive, self.sensitive_names_, X.shape[0], strict=strict)
         return np.column_stack([X, codes.astype(X.dtype)])
 
     def _feature_places(self, width: int) -> list[int]:
@@ -141,5 +145,6 @@ class UsesSensitive(Certified):
         """The sensitive attribute as numbers: the columns as they are, or one indicator a group."""
         if self.sensitive_columns is None:
             codes = Z[:, -1].astype(np.int64)
-            return np.eye(len(self.sensitive_names_))[codes]
+            indicators = np.eye(len(self.sensitive_names_) + 1)[:, :-1]  # none, for a new group
+            return indicators[codes]
         return np.asarray(Z[:, self.sensitive_places_], dtype=np.float64)

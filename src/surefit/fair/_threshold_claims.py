@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
-from ._curves import Curve, scale_of
+from ._curves import SLACK, Curve, scale_of
 
 __all__ = ["deterministic_claims", "dual_bound", "expected", "randomised_claims"]
 
@@ -98,7 +98,13 @@ def _rates_claim(found: list[Curve], rule: Any, constraint: str, tolerance: floa
         "the fit"
     )
     return Claim.check(
-        "equal rates", words, Kind.EXACT, observed, tolerance, "FAIR-6", floor=ROUNDING
+        "equal rates",
+        words,
+        Kind.EXACT,
+        observed,
+        tolerance + 2.0 * SLACK,
+        "FAIR-6",
+        floor=ROUNDING,
     )
 
 
@@ -162,7 +168,7 @@ def _least_cost(
     total = np.zeros(len(starts))
     for x, curve in zip(rates, found):
         begin = np.searchsorted(x, starts, side="left")
-        end = np.searchsorted(x, starts + tolerance * (1.0 + 1e-12), side="right")
+        end = np.searchsorted(x, starts + (tolerance + SLACK), side="right")
         padded = np.append(curve.gain(costs), -np.inf)
         slices = np.column_stack([begin, np.maximum(end, begin + 1)]).ravel()
         best = np.maximum.reduceat(padded, np.minimum(slices, len(x)))[::2]

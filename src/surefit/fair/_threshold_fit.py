@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from ._curves import Curve
+from ._curves import SLACK, Curve
 
 __all__ = ["Rule", "best_deterministic", "best_odds", "best_rate"]
 
@@ -203,7 +203,7 @@ def best_deterministic(
     total, picks = np.zeros(len(starts)), []
     for x, gain in zip(rates, gains):
         begin = np.searchsorted(x, starts, side="left")
-        end = np.searchsorted(x, starts + tolerance * (1.0 + 1e-12), side="right")
+        end = np.searchsorted(x, starts + (tolerance + SLACK), side="right")
         at = _largest_in(gain, begin, end)
         picks.append(at)
         total += np.where(at >= 0, gain[at], -np.inf)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..linear_model import LogisticRegression
-from ._sensitive import group_codes, one_column
+from ._sensitive import one_column
 from .audit import audit
 from .decorrelate import Decorrelate
 from .logistic import FairLogistic
@@ -74,27 +74,27 @@ def compare_remedies(
     names, codes = one_column(sensitive)
     test_names, test_codes = one_column(sensitive_test)
     known = np.isin(test_codes, [i for i, name in enumerate(test_names) if name in names])
-    labels = np.array(test_names, dtype=object)[test_codes][known]
+    labels = np.array(test_names)[test_codes][known]
     X_test, y_test = X_test[known], y_test[known]
     if not len(y_test):
         raise ValueError(
             "sensitive_test has no group of the training rows: test on rows of the same groups."
         )
-    other = group_codes(labels, names, len(labels))
+    groups = np.array(names)[codes]  # texts, so that an error names the group
     base = LogisticRegression(C=C).fit(X, y) if model is None else model
 
     def thresholds(constraint: str) -> Any:
         rule = GroupThresholds(base, constraint=constraint, prefit=True, random_state=random_state)
-        return rule.fit(X, y, sensitive=codes), lambda m: m.predict(X_test, sensitive=other)
+        return rule.fit(X, y, sensitive=groups), lambda m: m.predict(X_test, sensitive=labels)
 
     def before() -> Any:
-        change = Decorrelate().fit(X, sensitive=codes)
-        changed = change.transform(X, sensitive=codes)
+        change = Decorrelate().fit(X, sensitive=groups)
+        changed = change.transform(X, sensitive=groups)
         fitted = LogisticRegression(C=C).fit(changed, y)
-        return fitted, lambda m: m.predict(change.transform(X_test, sensitive=other))
+        return fitted, lambda m: m.predict(change.transform(X_test, sensitive=labels))
 
     def inside(criterion: str) -> Any:
-        fitted = FairLogistic(fairness, criterion=criterion, C=C).fit(X, y, sensitive=codes)
+        fitted = FairLogistic(fairness, criterion=criterion, C=C).fit(X, y, sensitive=groups)
         return fitted, lambda m: m.predict(X_test)
 
     plan: list[tuple[str, str, Any]] = [

@@ -25,7 +25,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..certificate import Claim
+from ..certificate import Claim, Kind
 from ._curves import CONSTRAINTS, Curve, curves
 from ._draws import row_uniforms
 from ._groups import shown
@@ -232,15 +232,15 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         model = self.estimator_
         if list(np.asarray(model.classes_)) != list(self.classes_):
             raise ValueError(
-                f"estimator knows the labels {list(model.classes_)}, y has {list(self.classes_)}: fit it on "
-                "the same labels."
+                f"estimator knows the labels {np.asarray(model.classes_).tolist()}, y has "
+                f"{self.classes_.tolist()}: fit it on the same labels."
             )
         if hasattr(model, "predict_proba"):
             return np.asarray(model.predict_proba(features)[:, 1], dtype=np.float64)
         return np.asarray(model.decision_function(features), dtype=np.float64)
 
-    def _codes(self, Z: Any) -> NDArray[np.int64]:
-        """The group of each row."""
+    def _codes(self, Z: Any, *, strict: bool = True) -> NDArray[np.int64]:
+        """The group of each row; -1 for a new one, unless strict."""
         if self.sensitive_columns is None:
             return Z[:, -1].astype(np.int64)
         columns = np.asarray(Z[:, self.sensitive_places_], dtype=np.float64)
@@ -249,7 +249,7 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         values, codes = np.unique(columns, axis=0, return_inverse=True)
         known = {tuple(row): i for i, row in enumerate(self.group_values_.tolist())}
         places = [known.get(tuple(row), -1) for row in values.tolist()]
-        if -1 in places:
+        if -1 in places and strict:
             new = values[places.index(-1)].tolist()
             raise ValueError(
                 f"sensitive_columns have the values {new}, a group which the fit did not see: fit again with "
@@ -302,7 +302,7 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         for g, curve in enumerate(found):
             for what in needs:
                 if getattr(curve, what) == 0:
-                    label = self.classes_[1 if what == "positives" else 0]
+                    label = self.classes_.tolist()[1 if what == "positives" else 0]
                     names = getattr(self, "sensitive_names_", None)
                     name = shown(names[g]) if names else self.group_values_[g].tolist()
                     raise ValueError(
@@ -328,6 +328,10 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         return X, y
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+        new = int((self._codes(X, strict=False) < 0).sum())
+        if new:
+            words = f"{new} rows are of groups that the rule has no thresholds for"
+            return [Claim.check("groups", words, Kind.EXACT, float(new), 0.0, "FAIR-6")]
         found = self._curves(X, y)
         costs = self._costs(found)
         rule = (self.thresholds_, self.weights_, self.multipliers_)
