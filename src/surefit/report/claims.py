@@ -14,7 +14,16 @@ from typing import Any
 from .reading import aligned, mapping, part, real, rows, texts, words
 from .words import SENTENCE, interval, number, percent, plain
 
-__all__ = ["GROUPS", "MARKS", "cards", "group_status", "read_claims", "verdict"]
+__all__ = [
+    "GROUPS",
+    "MARKS",
+    "MOST",
+    "cards",
+    "confidence",
+    "group_status",
+    "read_claims",
+    "verdict",
+]
 
 MARKS = {"holds": "✓", "fails": "✗", "undecided": "?"}
 SAID = {"holds": "claims hold", "fails": "a claim fails", "undecided": "undecided"}
@@ -30,8 +39,14 @@ HEADLINES = {
     "undecided": "Nothing was decided.",
 }
 JUDGE = "; what is measured here is not thereby approved"
-MOST = 12  # claims of a group that are shown
+MOST = 30  # claims of a group that are shown
 _LENGTHS = "statistical"
+
+
+def confidence(document: Any) -> str:
+    """The probability that the intervals are stated with; 95 % where the document does not say."""
+    delta = real(mapping(document).get("delta"))
+    return percent(1 - delta, 0 if delta >= 0.01 else 1) if 0 < delta < 1 else "95 %"
 
 
 def status_of(value: Any) -> str:
@@ -69,8 +84,9 @@ def read_claim(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_claims(document: Any, group: str) -> list[dict[str, Any]]:
-    """The claims of a group, at most as many as are shown."""
-    return [read_claim(record) for record in rows(part(document, "claims").get(group))[:MOST]]
+    """All claims of a group; those that fail first, where there are more than are shown."""
+    claims = [read_claim(record) for record in rows(part(document, "claims").get(group))]
+    return claims if len(claims) <= MOST else sorted(claims, key=lambda c: c["status"] != "fails")
 
 
 def group_status(claims: list[dict[str, Any]]) -> str:
@@ -101,7 +117,7 @@ def _figure(document: Any, group: str) -> tuple[str, str]:
                 value = percent(held["loss"]) if share else number(held["loss"])
                 span = interval(held.get("low"), held.get("high"), share=share)
                 what = "error on rows kept aside" if share else "loss on rows kept aside"
-                return value, f"{what}; {span} at 95 %"
+                return value, f"{what}; {span} at {confidence(document)}"
     if group == "robustness":
         e = part(document, "evidence", "robustness")
         points = aligned(e.get("eps"), e.get("certified_accuracy"))

@@ -189,5 +189,5 @@ def robustness(evidence: Any) -> Figure | None:
             figure.dots(thin(points, 40), kind)
             figure.key(name, kind)
     if len(band) >= 2:
-        figure.key("95 % interval", "wide")
+        figure.key("interval", "wide")
     return figure

@@ -35,9 +35,19 @@ def reason(text: Any) -> str:
     return f"{text}." if text else ""
 
 
+def _place(row: dict[str, Any]) -> tuple[int, float]:
+    """The chosen one first, then those measured on the hold-out, best first, the others, the reference."""
+    loss = real(part(row, "holdout").get("loss"))
+    if yes(row.get("chosen")):
+        return 0, 0.0
+    if row.get("certified") is False:
+        return 3, 0.0
+    return (1, loss) if math.isfinite(loss) else (2, 0.0)
+
+
 def leaderboard(document: Any) -> dict[str, Any]:
     """What was tried: score, hold-out loss with its interval as a bar, seconds."""
-    found = rows(mapping(document).get("candidates"))
+    found = sorted(rows(mapping(document).get("candidates")), key=_place)
     share = mapping(document).get("task") == "classification"
     kept = [
         row for row in found[CANDIDATES:] if yes(row.get("chosen")) or row.get("certified") is False
@@ -56,7 +66,7 @@ def leaderboard(document: Any) -> dict[str, Any]:
         lines.append(
             {
                 "name": plain(words(row.get("name"), "model")),
-                "params": settings(row.get("params")) if row.get("params") else "",
+                "params": "" if "(" in words(row.get("name")) else settings(row.get("params")),
                 "score": number(row.get("score")),
                 "loss": (percent(loss) if share else number(loss)) if known else "–",
                 "interval": interval(held.get("low"), held.get("high"), share=share),

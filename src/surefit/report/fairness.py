@@ -17,7 +17,7 @@ from .words import SENTENCE, count, interval, number, percent, plain
 
 __all__ = ["audits", "remedies"]
 
-GROUPS, ATTRIBUTES, REMEDIES, PROXIES = 30, 4, 12, 12  # entries of each list that are shown
+GROUPS, ATTRIBUTES, REMEDIES, PROXIES = 30, 4, 24, 12  # entries of each list that are shown
 CRITERIA = {
     "independence": ("Independence", "Is each group selected equally often?", ("selection_rate",)),
     "separation": ("Separation", "Are errors equally common in each group?", ("tpr", "fpr")),
@@ -103,6 +103,7 @@ def audits(document: Any) -> list[dict[str, Any]]:
         found = rows(audit.get("groups"))
         shown = found[:GROUPS]
         silent = [_group(g) for g in shown if yes(g.get("abstained"))]
+        partly = [_group(g) for g in shown if g.get("why") and not yes(g.get("abstained"))]
         proxies = part(audit, "proxies")
         made.append(
             {
@@ -111,6 +112,7 @@ def audits(document: Any) -> list[dict[str, Any]]:
                 "groups": [_group(g) for g in shown],
                 "more": more(len(found), len(shown)),
                 "silent": silent,
+                "partly": partly,
                 "rates": list(RATES.values()),
                 "base": _plot(f"fair{index}-base", "base_rate", shown),
                 "incompatible": [
@@ -141,8 +143,11 @@ def remedies(document: Any) -> dict[str, Any]:
             "interval": interval(r.get("error_low"), r.get("error_high"), share=True),
             "independence": percent(r.get("independence")),
             "separation": percent(r.get("separation")),
-            "words": plain(words(r.get("words")), 300),
+            "sufficiency": percent(r.get("sufficiency")),
+            "attribute": plain(words(r.get("attribute")), 40),
+            "words": "" if r.get("words") == r.get("remedy") else plain(words(r.get("words")), 300),
         }
         for r in found[:REMEDIES]
     ]
-    return {"rows": lines, "more": more(len(found), len(lines))}
+    several = len({line["attribute"] for line in lines}) > 1
+    return {"rows": lines, "more": more(len(found), len(lines)), "several": several}

@@ -23,7 +23,8 @@ from typing import Any
 
 from .._files import write_atomically
 from . import evidence, fairness, table
-from .claims import GROUPS, cards, read_claims, verdict
+from .claims import GROUPS, cards, confidence, read_claims, verdict
+from .claims import MOST as CLAIMS
 from .reading import cut, mapping, part, words
 from .words import SENTENCE, plain
 
@@ -105,6 +106,7 @@ def render(document: Mapping[str, Any]) -> str:
 
 def _page(document: dict[str, Any]) -> str:
     found = part(document, "evidence")
+    found_claims = {key: read_claims(document, key) for key in GROUPS}
     style = _Style()
     return str(
         _environment()
@@ -114,7 +116,12 @@ def _page(document: dict[str, Any]) -> str:
             policy=style.policy,
             verdict=verdict(document),
             cards=cards(document),
-            claims={key: read_claims(document, key) for key in GROUPS},
+            claims={key: claims[:CLAIMS] for key, claims in found_claims.items()},
+            claims_more={
+                key: evidence.more(len(claims), CLAIMS) for key, claims in found_claims.items()
+            },
+            level=confidence(document),
+            stopped=evidence.reason(document.get("stopped")),
             groups=GROUPS,
             optimality=evidence.optimality(found),
             general=evidence.generalisation(document),

@@ -38,7 +38,7 @@ def forest(
     def across(value: float) -> float:
         return left + axis.at(value) * (WIDTH - RIGHT - left)
 
-    for value, text in axis.ticks(4):
+    for value, text in axis.ticks(4 if share else 5):
         at = across(value)
         drawing.add("line", x1=at, x2=at, y1=HEAD, y2=bottom, class_="grid")
         drawing.text(at, bottom + 16, text, "middle muted")

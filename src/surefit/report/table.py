@@ -14,6 +14,7 @@ from .words import SENTENCE, count, number, plain, settings
 
 __all__ = ["data", "model"]
 
+SUSPICIOUS = 0.99  # a column that alone predicts the target as well as this is called out
 COLUMNS, SUSPECTS, PARSING, NOTES = 60, 12, 40, 20  # entries of each list that are shown
 
 
@@ -32,9 +33,7 @@ def _column(column: dict[str, Any]) -> dict[str, Any]:
 
 
 def _suspect(column: dict[str, Any]) -> bool:
-    return (
-        "leak" in words(column.get("role")).lower() or "leak" in words(column.get("note")).lower()
-    )
+    return real(column.get("leak")) >= SUSPICIOUS or "leak" in words(column.get("role")).lower()
 
 
 def data(document: Any) -> dict[str, Any]:
@@ -49,6 +48,7 @@ def data(document: Any) -> dict[str, Any]:
         ("Columns", count(d.get("columns"))),
         ("Target", plain(words(d.get("target"), "–"))),
         ("Sensitive", ", ".join(plain(t) for t in texts(d.get("sensitive"))[:8]) or "none named"),
+        ("Immutable", ", ".join(plain(t) for t in texts(d.get("immutable"))[:8]) or "none named"),
         ("Training rows", count(split.get("train"))),
         ("Rows kept aside", count(split.get("holdout"))),
         ("Seed of the split", plain(words(split.get("seed"), "–"), 24)),
@@ -78,7 +78,7 @@ def model(document: Any) -> dict[str, Any]:
     classes = texts(mapping(document).get("classes"))
     return {
         "name": plain(words(m.get("name"), "model")),
-        "params": settings(m.get("params"), 400),
+        "params": settings(m.get("params"), 400) or "none",
         "words": plain(words(m.get("words")), SENTENCE),
         "refitted": yes(m.get("refitted")),
         "task": plain(words(mapping(document).get("task"), "–"), 20),

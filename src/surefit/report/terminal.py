@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from .claims import GROUPS, MARKS, read_claims, verdict
+from .claims import GROUPS, MARKS, confidence, read_claims, verdict
 from .evidence import leaderboard
 from .reading import mapping, part, real, rows, words
 from .words import SENTENCE, interval, percent, plain
@@ -20,6 +20,11 @@ __all__ = ["summary"]
 
 COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 MODELS = 8  # rows of the table of models
+
+
+def _first(statement: str) -> str:
+    """A statement up to its first semicolon: the number, without what it rests on."""
+    return plain(statement.split(";")[0], 240)
 
 
 def _claims(document: Any) -> Any:
@@ -34,7 +39,9 @@ def _claims(document: Any) -> Any:
         claims = read_claims(document, key)
         for i, claim in enumerate(claims):
             mark = Text(MARKS[claim["status"]], style=COLOURS[claim["status"]])
-            table.add_row(mark, Text("" if i else title, style="bold"), Text(claim["statement"]))
+            table.add_row(
+                mark, Text("" if i else title, style="bold"), Text(_first(claim["statement"]))
+            )
         if not claims:
             table.add_row(
                 Text("?", style="dim"),
@@ -56,7 +63,7 @@ def _models(document: Any) -> Any:
         "  model", overflow="fold"
     )  # this one and the last give way on a narrow terminal
     table.add_column(board["loss"], justify="right", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
+    table.add_column(f"{confidence(document)} interval", no_wrap=True)
     table.add_column("")
     last = [row for row in board["rows"][MODELS:] if row["chosen"] or row["reference"]]
     for row in board["rows"][:MODELS] + last:

@@ -152,8 +152,8 @@ def settings(params: Any, limit: int = 160) -> str:
     >>> settings({"C": 0.1, "penalty": "l2"})
     'C=0.1, penalty=l2'
     """
-    if not isinstance(params, dict) or not params:
-        return MISSING
+    if not isinstance(params, dict):
+        return ""
     parts = []
     for name, value in list(params.items())[:12]:
         if isinstance(value, float):
