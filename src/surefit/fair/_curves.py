@@ -61,12 +61,14 @@ def curves(
     score: Array, y: NDArray[np.int64], codes: NDArray[np.int64], groups: int
 ) -> list[Curve]:
     """The curve of each group."""
-    order = np.lexsort((-score, codes))
-    edges = np.searchsorted(codes[order], np.arange(groups + 1))
+    small = codes.astype(np.int16) if groups < 2**15 else codes  # short integers are sorted by digits
+    order = np.argsort(small, kind="stable")
+    edges = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=groups))])
     found = []
     for begin, end in itertools.pairwise(edges):
         rows = order[begin:end]
-        s, hits = score[rows], np.cumsum(y[rows])
+        falling = np.argsort(-score[rows])
+        s, hits = score[rows][falling], np.cumsum(y[rows][falling])
         last = np.append(np.flatnonzero(s[1:] != s[:-1]), len(s) - 1)  # of each different score
         tp = np.concatenate([[0.0], hits[last]])
         total = np.concatenate([[0.0], last + 1.0])
