@@ -240,8 +240,9 @@ def _classes(model: Any, classes: Any, sign: bool) -> NDArray[Any]:
 
 
 def _labels(model: Any, names: NDArray[Any], sign: bool) -> Callable[[Any], Codes]:
-    predict = _quiet(getattr(model, "predict", model))
-    if not callable(predict):
+    asked = getattr(model, "predict", model)
+    predict = _quiet(asked)
+    if not callable(asked):
         raise TypeError(
             f"model must have predict, or be a function of rows, got {type(model).__name__}."
         )

@@ -152,11 +152,15 @@ class Threat:
 
     def limits(self, x0: Any) -> tuple[Any, Any]:
         """How far each column may go down and up: arrays that broadcast against x0, whole steps on a grid."""
+        return self._room(x0, self.eps)
+
+    def _room(self, x0: Any, most: float) -> tuple[Any, Any]:
+        """How far each column may go down and up inside the box, at most ``most``."""
         d = int(x0.shape[1])
-        free = np.ones(d) if self.mutable is None else self.mutable.astype(np.float64)
+        free = np.ones(d, dtype=np.bool_) if self.mutable is None else self.mutable.copy()
         for group in self._blocks:
-            free[group] = 0.0
-        reach = self._whole(np.full((1, d), self.eps) * free)
+            free[group] = False
+        reach = self._whole(np.where(free, most, 0.0)[None, :])
         if self.lower is None and self.upper is None:
             both = as_kind(reach, x0)
             return both, both
@@ -291,10 +295,10 @@ class Threat:
         and cut towards x0 where rounding would leave the ball.
         """
         xp = array_namespace(x0)
-        down, up = self.limits(x0)
+        down, up = self._room(x0, self.eps if self.norm == math.inf else math.inf)
         delta = x - x0
-        delta = xp.where(delta > up, up + 0.0 * delta, delta)
-        delta = xp.where(delta < -down, -down + 0.0 * delta, delta)
+        delta = xp.where(delta > up, up, delta)
+        delta = xp.where(delta < -down, -down, delta)
         if self.norm == 2.0:
             delta = self._rescaled(delta)
         if self.discrete_columns:
