@@ -28,9 +28,11 @@ def objective(evidence: Any) -> Figure | None:
     above = [(i, v - bound) for i, v in points if v > bound]
     if len(above) < 2:
         return None
+    left = points[-1][1] - bound
+    ends = f"{number(left, 2)} above it" if left > 0 else "on it, to rounding"
     about = (
-        f"The objective starts {number(above[0][1], 3)} above its proved lower bound and ends "
-        f"{number(points[-1][1] - bound, 2)} above it, after {number(points[-1][0])} iterations."
+        f"The objective starts {number(above[0][1], 3)} above its proved lower bound and ends {ends}, "
+        f"after {number(points[-1][0])} iterations."
     )
     x = Axis.over((p[0] for p in above), "iteration")
     y = Axis.over((p[1] for p in above), "objective minus proved lower bound (log scale)", log=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import curves, spreads
 from .reading import mapping, part, real, reals, rows, texts, words, yes
-from .words import SENTENCE, count, interval, number, percent, plain, settings
+from .words import SENTENCE, count, interval, number, percent, plain, sentence, settings
 
 __all__ = ["coefficients", "generalisation", "leaderboard", "optimality", "robustness", "why"]
 
@@ -45,6 +45,17 @@ def _place(row: dict[str, Any]) -> tuple[int, float]:
     return (1, loss) if math.isfinite(loss) else (2, 0.0)
 
 
+def _score(value: Any) -> str:
+    """Numbers of a column, with the same number of places where they are of ordinary size."""
+    x = real(value)
+    return f"{x:.4f}".replace("-", "−") if 1e-3 <= abs(x) < 10 else number(x)
+
+
+def _seconds(value: Any) -> str:
+    x = real(value)
+    return "< 0.01" if 0 <= x < 0.005 else f"{x:,.2f}" if 0 <= x < 1e6 else number(x)
+
+
 def leaderboard(document: Any) -> dict[str, Any]:
     """What was tried: score, hold-out loss with its interval as a bar, seconds."""
     found = sorted(rows(mapping(document).get("candidates")), key=_place)
@@ -67,12 +78,14 @@ def leaderboard(document: Any) -> dict[str, Any]:
             {
                 "name": plain(words(row.get("name"), "model")),
                 "params": "" if "(" in words(row.get("name")) else settings(row.get("params")),
-                "score": number(row.get("score")),
+                "score": _score(row.get("score")),
                 "loss": (percent(loss) if share else number(loss)) if known else "–",
                 "interval": interval(held.get("low"), held.get("high"), share=share),
                 "bar": spreads.bar(loss, held.get("low"), held.get("high"), start=start, end=end),
-                "seconds": number(row.get("seconds"), 2),
-                "status": plain(words(row.get("status"), "tried"), 60),
+                "seconds": _seconds(row.get("seconds")),
+                "status": ""
+                if row.get("certified") is False
+                else plain(words(row.get("status"), "tried"), 60),
                 "chosen": yes(row.get("chosen")),
                 "reference": row.get("certified") is False,
             }
@@ -101,7 +114,7 @@ def optimality(evidence: Any) -> dict[str, Any]:
         facts.append(("Proved lower bound", number(bound, 6)))
         if values:
             facts.append(("Difference", number(values[-1] - bound, 2)))
-    name = plain(words(e.get("name"), "objective"), 120)
+    name = sentence(e.get("name"), 120)
     return {
         "figure": curves.objective(e),
         "facts": facts,
@@ -211,7 +224,7 @@ def robustness(evidence: Any) -> dict[str, Any]:
         "figure": curves.robustness(e),
         "rows": lines,
         "exact": yes(e.get("exact")),
-        "words": plain(words(e.get("words")), SENTENCE),
+        "words": sentence(e.get("words")),
         "n": count(e.get("n")),
         "why": why(evidence, "robustness"),
     }
@@ -251,6 +264,6 @@ def coefficients(evidence: Any) -> dict[str, Any]:
             for name, value, low, high, _ in lines
         ],
         "more": more(len(found), len(shown)),
-        "note": plain(words(e.get("coefficients_note")), SENTENCE),
+        "note": sentence(e.get("coefficients_note")),
         "why": why(evidence, "coefficients"),
     }

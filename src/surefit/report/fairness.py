@@ -13,7 +13,7 @@ from typing import Any
 from . import spreads
 from .evidence import more, reason
 from .reading import mapping, part, real, rows, texts, words, yes
-from .words import SENTENCE, count, interval, number, percent, plain
+from .words import count, interval, number, percent, plain, sentence
 
 __all__ = ["audits", "remedies"]
 
@@ -116,10 +116,9 @@ def audits(document: Any) -> list[dict[str, Any]]:
                 "rates": list(RATES.values()),
                 "base": _plot(f"fair{index}-base", "base_rate", shown),
                 "incompatible": [
-                    plain(t, SENTENCE)
-                    for t in texts(part(audit, "incompatibility").get("words"))[:8]
+                    sentence(t) for t in texts(part(audit, "incompatibility").get("words"))[:8]
                 ],
-                "proxy_words": plain(words(proxies.get("words")), SENTENCE),
+                "proxy_words": sentence(proxies.get("words")),
                 "proxies": [
                     {
                         "name": plain(words(c.get("name"), "?")),

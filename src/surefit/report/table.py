@@ -10,7 +10,7 @@ from typing import Any
 
 from .evidence import more
 from .reading import mapping, part, real, rows, texts, words, yes
-from .words import SENTENCE, count, number, plain, settings
+from .words import SENTENCE, count, number, plain, sentence, settings
 
 __all__ = ["data", "model"]
 
@@ -79,7 +79,7 @@ def model(document: Any) -> dict[str, Any]:
     return {
         "name": plain(words(m.get("name"), "model")),
         "params": settings(m.get("params"), 400) or "none",
-        "words": plain(words(m.get("words")), SENTENCE),
+        "words": sentence(m.get("words")),
         "refitted": yes(m.get("refitted")),
         "task": plain(words(mapping(document).get("task"), "–"), 20),
         "classes": ", ".join(plain(c, 30) for c in classes[:12])

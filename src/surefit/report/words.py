@@ -20,11 +20,10 @@ from typing import Any
 
 from .reading import real
 
-__all__ = ["count", "interval", "number", "percent", "plain", "power", "settings"]
+__all__ = ["count", "interval", "number", "percent", "plain", "power", "sentence", "settings"]
 
 NAME, SENTENCE = 72, 600  # characters of a name and of a sentence that are shown
 MISSING = "–"
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STACKED = 3  # combining marks on one letter that are shown as they are
 
@@ -45,13 +44,11 @@ def plain(text: Any, limit: int = NAME) -> str:
     shown: list[str] = []
     length = marks = 0
     for letter in text[: limit + 1]:
-        category = unicodedata.category(letter)
-        marks = marks + 1 if category in ("Mn", "Me") else 0
-        if letter in "\n\t\r":
-            letter = " " if limit >= SENTENCE else repr(letter)[1:-1]
-        elif category in _HIDDEN or marks > _STACKED or (category == "Zs" and letter != " "):
-            letter = letter.encode("ascii", "backslashreplace").decode()
-            letter = letter if letter.startswith("\\") else f"\\x{ord(letter):02x}"
+        marks = marks + 1 if unicodedata.category(letter) in ("Mn", "Me") else 0
+        if letter in "\n\t\r" and limit >= SENTENCE:
+            letter = " "
+        elif not letter.isprintable() or marks > _STACKED:
+            letter = letter.encode("unicode_escape").decode()
         if length + len(letter) > limit:
             return _cut("".join(shown), limit)
         shown.append(letter)
@@ -142,6 +139,20 @@ def interval(low: Any, high: Any, *, share: bool = False) -> str:
     if math.isnan(a) or math.isnan(b):
         return MISSING
     return f"{percent(a)} to {percent(b)}" if share else f"{number(a)} to {number(b)}"
+
+
+def sentence(text: Any, limit: int = SENTENCE) -> str:
+    """A text as a sentence: a capital at the start, a full stop at the end; empty where there is none.
+
+    Examples
+    --------
+    >>> sentence("from the other columns, nothing"), sentence("Is it?"), sentence(None)
+    ('From the other columns, nothing.', 'Is it?', '')
+    """
+    said = plain(text, limit).strip() if isinstance(text, str) else ""
+    if not said:
+        return ""
+    return said[0].upper() + said[1:] + ("" if said[-1] in ".?!…" else ".")
 
 
 def settings(params: Any, limit: int = 160) -> str:
