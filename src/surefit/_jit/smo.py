@@ -20,7 +20,8 @@ Fan, Chen & Lin, "Working set selection using second order information", JMLR 6 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import float32, njit
+from numba.extending import overload
 
 __all__ = ["add_rows", "gaussian_block", "gaussian_sum", "solve_block"]
 
@@ -218,58 +219,81 @@ def _exp64(x, power):
         power[c] = (np.int64(z) + np.int64(1023)) << np.int64(52)
 
 
-def _exponential(real, exp):
-    """The two loops that follow a product of exponents, in one precision."""
-    word = "int32" if real == "float32" else "int64"
+def _exp(x, power):
+    """The exponential of the precision of ``x``; kernels call it by this name."""
 
-    @njit(
-        f"void({real}[:, ::1], {word}[::1], {real}[::1], {_F}, {_F})",
-        cache=True,
-        nogil=True,
-        fastmath=_FAST,
-    )
-    def total(E, power, scale, weights, out):
-        part = np.zeros_like(scale)  # of 32 rows, in their precision
-        part_of = np.zeros_like(scale[:1])
-        for c in range(E.shape[0]):
-            row = E[c]
-            part_of[0] = weights[c]
-            w = part_of[0]
-            exp(row, power)
+
+@overload(_exp, inline="never")
+def _exp_of(x, power):
+    """Chosen by type at compile time. A closure over the function would be compiled, and cached, anew in
+    each process."""
+    if x.dtype == float32:
+
+        def single(x, power):
+            _exp32(x, power)
+
+        return single
+
+    def double(x, power):
+        _exp64(x, power)
+
+    return double
+
+
+@njit(
+    [
+        f"void(float32[:, ::1], int32[::1], float32[::1], {_F}, {_F})",
+        f"void(float64[:, ::1], int64[::1], float64[::1], {_F}, {_F})",
+    ],
+    cache=True,
+    nogil=True,
+    fastmath=_FAST,
+)
+def _total(E, power, scale, weights, out):
+    """``out += exp(E).T @ weights``; ``scale`` is ``power`` read as numbers."""
+    part = np.zeros_like(scale)  # of 32 rows, in their precision
+    part_of = np.zeros_like(scale[:1])
+    for c in range(E.shape[0]):
+        row = E[c]
+        part_of[0] = weights[c]
+        w = part_of[0]
+        _exp(row, power)
+        for r in range(row.shape[0]):
+            part[r] += w * row[r] * scale[r]
+        if c % 32 == 31 or c == E.shape[0] - 1:
             for r in range(row.shape[0]):
-                part[r] += w * row[r] * scale[r]
-            if c % 32 == 31 or c == E.shape[0] - 1:
-                for r in range(row.shape[0]):
-                    out[r] += part[r]
-                    part[r] = 0.0
-
-    @njit(f"void({real}[:, ::1], {word}[::1], {real}[::1])", cache=True, nogil=True, fastmath=_FAST)
-    def block(E, power, scale):
-        for c in range(E.shape[0]):
-            row = E[c]
-            exp(row, power)
-            for r in range(row.shape[0]):
-                row[r] *= scale[r]
-
-    return total, block
+                out[r] += part[r]
+                part[r] = 0.0
 
 
-_total32, _block32 = _exponential("float32", _exp32)
-_total64, _block64 = _exponential("float64", _exp64)
+@njit(
+    [
+        "void(float32[:, ::1], int32[::1], float32[::1])",
+        "void(float64[:, ::1], int64[::1], float64[::1])",
+    ],
+    cache=True,
+    nogil=True,
+    fastmath=_FAST,
+)
+def _block(E, power, scale):
+    """``exp(E)`` in place."""
+    for c in range(E.shape[0]):
+        row = E[c]
+        _exp(row, power)
+        for r in range(row.shape[0]):
+            row[r] *= scale[r]
 
 
 def gaussian_sum(E, weights, out):
     """``out += exp(E).T @ weights``, with exponents E <= 0 that are overwritten."""
-    total = _total32 if E.dtype == np.float32 else _total64
     power = np.empty(E.shape[1], dtype=np.int32 if E.dtype == np.float32 else np.int64)
-    total(E, power, power.view(E.dtype), weights, out)
+    _total(E, power, power.view(E.dtype), weights, out)
 
 
 def gaussian_block(E):
     """``exp(E)`` in place, for exponents E <= 0."""
-    block = _block32 if E.dtype == np.float32 else _block64
     power = np.empty(E.shape[1], dtype=np.int32 if E.dtype == np.float32 else np.int64)
-    block(E, power, power.view(E.dtype))
+    _block(E, power, power.view(E.dtype))
 
 
 @njit(

@@ -6,6 +6,9 @@ Splitters, grids and displays are scikit-learn's own; the searches, :func:`cross
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from sklearn.model_selection import (
     BaseCrossValidator,
     BaseShuffleSplit,
@@ -37,11 +40,26 @@ from sklearn.model_selection import (
 )
 
 from .bounds import clopper_pearson, empirical_bernstein, hoeffding_radius, selection_excess
-from .curves import learning_curve, validation_curve
-from .decomposition import BiasVariance, bias_variance
-from .holdout import HoldOut
-from .search import GridSearchCV, RandomizedSearchCV
-from .validation import cross_val_score, cross_validate
+
+if TYPE_CHECKING:
+    from .curves import learning_curve, validation_curve
+    from .decomposition import BiasVariance, bias_variance
+    from .holdout import HoldOut
+    from .search import GridSearchCV, RandomizedSearchCV
+    from .validation import cross_val_score, cross_validate
+
+# Searches know every family of models, with its compiled kernels; bounds and splitters need none of them.
+_WHERE = {
+    "BiasVariance": "decomposition",
+    "GridSearchCV": "search",
+    "HoldOut": "holdout",
+    "RandomizedSearchCV": "search",
+    "bias_variance": "decomposition",
+    "cross_val_score": "validation",
+    "cross_validate": "validation",
+    "learning_curve": "curves",
+    "validation_curve": "curves",
+}
 
 __all__ = [
     "BaseCrossValidator",
@@ -85,3 +103,15 @@ __all__ = [
     "train_test_split",
     "validation_curve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'surefit.model_selection' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
