@@ -61,7 +61,9 @@ def curves(
     score: Array, y: NDArray[np.int64], codes: NDArray[np.int64], groups: int
 ) -> list[Curve]:
     """The curve of each group."""
-    small = codes.astype(np.int16) if groups < 2**15 else codes  # short integers are sorted by digits
+    small = (
+        codes.astype(np.int16) if groups < 2**15 else codes
+    )  # short integers are sorted by digits
     order = np.argsort(small, kind="stable")
     edges = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=groups))])
     found = []

@@ -276,8 +276,8 @@ def _labels(y: Any, decision: Any, positive: Any) -> tuple[Any, Any, Any]:
         raise ValueError(
             f"decision has the label {strange[0]!r}, y has {labels}: pass decisions in the labels of y."
         )
-    if positive is not None and not (truth.any() or decided.any()):
+    if positive is not None and positive not in [*labels, *decisions]:
         raise ValueError(
-            f"positive={positive!r} occurs neither in y (labels {labels}) nor in decision."
+            f"positive={positive!r} occurs neither in y (labels {labels}) nor in decision: give a label of y."
         )
     return truth, decided, label
