@@ -8,7 +8,7 @@ from typing import Any
 
 from ..io import ModelFileError, load
 
-__all__ = ["load_document", "load_table_model"]
+__all__ = ["load_document", "load_table_model", "read_for"]
 
 MAX_DOCUMENT = 50_000_000  # bytes of a certificate.json
 
@@ -30,6 +30,15 @@ def load_table_model(path: str) -> Any:
         )
     model.check_whole()
     return model
+
+
+def read_for(model: Any, source: str) -> Any:
+    """The table of a file, of standard input or a bundled one, read as the training file was."""
+    if source.startswith("bundled:"):
+        from ..data import load as load_bundled
+
+        return load_bundled(source.partition(":")[2])
+    return model.read(source)
 
 
 def load_document(path: str) -> Any:

@@ -142,7 +142,7 @@ def fit(
             models=listed(models) or None,
             time=time,
             holdout=holdout,
-            delta=1.0 - confidence,
+            delta=round(1.0 - confidence, 12),
             refit=refit,
             reference=reference,
             seed=seed,

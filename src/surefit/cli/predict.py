@@ -30,10 +30,10 @@ def predict(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> int:
     """Predict the target for each row of a table."""
-    from ._models import load_table_model
+    from ._models import load_table_model, read_for
 
     model = load_table_model(model_file)
-    table = model.read(source)
+    table = read_for(model, source)
     unseen = model.encoder_.report_unseen(table.frame)
     if unseen and not quiet:
         for name, values in list(unseen.items())[:10]:

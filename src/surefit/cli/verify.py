@@ -32,13 +32,13 @@ def verify(
 ) -> int:
     """Recompute every claim about a model from its table alone."""
     from ..table import verify_table
-    from ._models import load_document, load_table_model
+    from ._models import load_document, load_table_model, read_for
 
     model = load_table_model(model_file)
     beside = os.path.join(os.path.dirname(model_file), "certificate.json")
     path = certificate or (beside if os.path.exists(beside) else None)
     document = load_document(path) if path is not None else None
-    table = _table(model, source)
+    table = read_for(model, source)
     watch = BarWatch(1e9, quiet=as_json or quiet)
     try:
         outcome = verify_table(model, table, document=document, quick=quick, watch=watch)
@@ -58,15 +58,6 @@ def verify(
     elif not quiet:
         _say(outcome)
     return 0 if outcome.ok else 1
-
-
-def _table(model: object, source: str) -> object:
-    """The table: a file, standard input, or one that is bundled."""
-    if source.startswith("bundled:"):
-        from ..data import load
-
-        return load(source.partition(":")[2])
-    return source
 
 
 def _say(outcome: Verification) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 from .. import __version__
 from ..certificate import Claim, Status
 from ..data import shown
-from .losses import TableLoss
 from .model import SECTIONS
 from .plan import FAMILIES
 from .prepare import RULE
@@ -113,26 +112,33 @@ def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
     failed = [claim for claim in everything if claim.status is Status.FAILS]
     open_ = [claim for claim in everything if claim.status is Status.UNDECIDED]
     status = "fails" if failed else "holds"
-    count = len(everything) - len(open_) - len(failed)
-    headline = (
-        f"{len(failed)} of {len(everything)} claims about this model do not hold"
-        if failed
-        else f"{_name(model)} predicts {_quoted(model.target)}; "
-        + (
-            f"all {count} claims hold"
-            if not open_
-            else f"{count} claims hold, {len(open_)} are undecided"
-        )
-    )
+    headline = f"{len(failed)} of {len(everything)} claims about this model do not hold"
+    if not failed:
+        headline = f"{_article(model)} that predicts {_quoted(model.target)}{_how_well(model)}"
     sentences = [_loss_sentence(model), _optimality_sentence(claims["optimality"])]
     sentences += _robustness_sentences(model) + _fairness_sentences(model)
     sentences += [f"{claim.name}: {claim.statement}." for claim in failed[:3]]
+    if open_:
+        names = ", ".join(claim.name for claim in open_[:4])
+        sentences.append(f"{len(open_)} of {len(everything)} claims are undecided: {names}.")
     return {"status": status, "headline": headline, "sentences": [s for s in sentences if s]}
 
 
-def _name(model: Any) -> str:
-    name: str = model.candidates_[model.chosen_]["name"]
-    return name
+def _article(model: Any) -> str:
+    """The model in words, as the start of a headline."""
+    chosen = model.candidates_[model.chosen_]
+    words = FAMILIES[model.task][chosen["family"]].words.partition(" with")[0].partition(",")[0]
+    return words[0].upper() + words[1:]
+
+
+def _how_well(model: Any) -> str:
+    """How often it is wrong on rows it has not seen, for the headline."""
+    record = model.candidates_[model.chosen_]["holdout"]
+    if record is None or model.refit:
+        return ""
+    if model.task == "classification":
+        return f", wrong in {record['loss']:.1%} of cases it has not seen"
+    return f", off by {record['loss']:.4g} on average on rows it has not seen"
 
 
 def _quoted(name: str) -> str:
@@ -219,8 +225,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value
-
-
-def loss_words(model: Any) -> str:
-    """What the loss of this model is called."""
-    return TableLoss(model.task, model.loss_width_).words
