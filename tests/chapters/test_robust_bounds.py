@@ -68,24 +68,21 @@ def certified(model, X, y, threat):
 
 
 @pytest.mark.parametrize("threat", THREATS)
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [(name, k) for name in MODELS for k in (2, 3) if k == 2 or "ridge" not in name],
+)
 def test_certified_rows_withstand_attacks(name, threat, classes):
     """10^4 random points and gradient attacks with restarts on the rows that are certified."""
-    if classes == 3 and "ridge" in name:
-        pytest.skip("a regressor has two classes")
     X, y = rows(name, classes)
     half = len(X) // 2
     model = MODELS[name].fit(X[:half], y[:half])
     X, y = X[half : half + 80], y[half : half + 80]
     allowed = THREATS[threat]
+    if name == "laplace l1":  # bounded by distances alone: says something at smaller radii
+        allowed = allowed.with_eps(allowed.eps / 4)
     robust, known, codes = certified(model, X, y, allowed)
-    if not name.startswith(
-        "laplace"
-    ):  # not smooth at its centres: bounded by distances alone, loosely
-        assert robust.mean() > 0.1
-    if not robust.any():
-        pytest.skip("no row is certified")
+    assert robust.mean() > 0.1  # the bound says something
     kept = np.flatnonzero(robust)
     random = np.random.RandomState(0)
     many = np.tile(kept, math.ceil(10_000 / len(kept)))

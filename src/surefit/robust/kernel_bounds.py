@@ -16,10 +16,13 @@ largest is used:
 * *expansion*, polynomial kernel of degree p: with t_j = gamma <x, s_j> + coef0,
   :math:`D(x + \delta) = \sum_k \binom{p}{k} \gamma^k \sum_j w_j t_j^{p-k} \langle s_j, \delta\rangle^k`
   exactly. The linear part is as above; the k-th is at most :math:`r^k` times the Frobenius norm of
-  :math:`\sum_j c_j s_j^{\otimes k}`, whose square is :math:`c^\top (SS^\top)^{\circ k} c`.
+  :math:`\sum_j c_j s_j^{\otimes k}`, whose square is :math:`c^\top (SS^\top)^{\circ k} c`;
+* *far and near*, Laplace kernel: a support vector further than 2r is never met on the way, so that its term
+  has a Taylor expansion, with a second derivative of at most :math:`k \max(\gamma^2, \gamma/d)`, k and d at
+  the nearest point; near ones take their interval.
 
 Rounding of distances widens the intervals, and the error of the sums is subtracted twice: once for these
-sums, once for the model's own at x'.
+sums, once for the model's own at x'. So is what the rounding of distances changes.
 
 Reference: Hein & Andriushchenko, "Formal guarantees on the robustness of a classifier against adversarial
 manipulation" (2017), for local Lipschitz bounds of kernel machines.
@@ -87,6 +90,9 @@ class _Block:
                 (S.shape[1] + 8.0) * unit * (abs(kernel.gamma) * sizes**2 + abs(kernel.coef0))
             )
         self.low, self.high = self._range(0.0, None)
+        self.now, _ = self._sum(self.low, self.high)
+        # what the rounding of distances may change at x', with room to spare
+        self.drift = 2.0 * (self._sum(self.high, self.low)[0] - self.now)
         self._slopes: list[Array] | None = None
 
     def _range(self, r: Any, reach: Array | None) -> tuple[Array, Array]:
@@ -116,17 +122,42 @@ class _Block:
         r = np.broadcast_to(threat.radius(self.X, order), len(self.X)) * (1.0 + 1e-12)
         low, high = self._range(r, threat.reach(self.X))
         found, error = self._sum(low, high)
-        now, _ = self._sum(self.low, self.high)
         fall = self._bend(r)
         if fall is not None:
             linear = [threat.worst_linear(self.X, -g).bound for g in self._gradients()]
             fall = fall + np.stack(linear, axis=1) + self._rough * r[:, None]
-            found = np.maximum(found, now - fall * (1.0 + 1e-12))
+            found = np.maximum(found, self.now - fall * (1.0 + 1e-12) - self.drift)
         if self.norms is not None:
             power = 2 if isinstance(kernel, Gaussian) else 1
             change = np.sqrt(-2.0 * np.expm1(-kernel.gamma * r**power))[:, None] * self.norms
-            found = np.maximum(found, now - change * (1.0 + 1e-12))
+            found = np.maximum(found, self.now - change * (1.0 + 1e-12) - self.drift)
+        if isinstance(kernel, Laplace) and order == 2:
+            found = np.maximum(found, self._far_and_near(threat, r, low, high) - self.drift)
         return found - 2.0 * error
+
+    def _far_and_near(self, threat: Threat, r: Array, low: Array, high: Array) -> Array:
+        """Laplace kernel: Taylor for the support vectors beyond 2r, intervals for the others."""
+        kernel: Any = self.family.kernel
+        gamma, S = kernel.gamma, self.family.S
+        wide = r[:, None] + self.slack
+        far = 2.0 * wide < self.D
+        nearest = np.where(far, self.D - wide, 1.0)
+        bend = np.where(far, high * np.maximum(gamma**2, gamma / nearest), 0.0)
+        slope = np.where(far, -gamma * np.exp(-gamma * self.D) / np.where(far, self.D, 1.0), 0.0)
+        longest = np.sqrt((self.X**2).sum(axis=1)) + np.sqrt((S**2).sum(axis=1)).max()
+        found = []
+        for w, b in zip(self.W, self.b):
+            c = w * slope
+            g = self.X * c.sum(axis=1)[:, None] - c @ S
+            rough = 2.0 * self.terms * self.X.shape[1] * longest * np.abs(c).sum(axis=1)
+            fall = (
+                threat.worst_linear(self.X, -g).bound + 0.5 * r**2 * (bend @ np.abs(w)) + rough * r
+            )
+            ends = np.where(far, self.low, low), np.where(far, self.high, high)
+            found.append(
+                np.where(w > 0, w * ends[0], w * ends[1]).sum(axis=1) + b - fall * (1.0 + 1e-12)
+            )
+        return np.stack(found, axis=1)
 
     def _bend(self, r: Array) -> Array | None:
         """What the second and higher derivatives can take away within r; None where no bound is at hand."""
@@ -169,6 +200,7 @@ class _Block:
         S = self.family.S
         longest = np.sqrt((self.X**2).sum(axis=1)) + np.sqrt((S**2).sum(axis=1)).max()
         if isinstance(kernel, Gaussian):
+            longest = longest * (1.0 + kernel.gamma * longest**2)
             each = 2.0 * kernel.gamma * np.abs(self.W).sum(axis=1)
         else:
             top = (np.abs(self.T) + self.slack).max(axis=1, initial=1.0) ** (int(kernel.degree) - 1)

@@ -358,14 +358,19 @@ class Threat:
         """The constraints beside the norm, in words."""
         words = []
         if self.mutable is not None:
-            words.append(f"{int((~self.mutable).sum())} columns fixed")
+            words.append(f"{_columns(int((~self.mutable).sum()))} fixed")
         if self.discrete_columns:
-            words.append(f"{int((np.atleast_1d(self.step) > 0).sum())} columns in whole steps")
+            step = self.step if self.mutable is None else self.step * self.mutable
+            words.append(f"{_columns(int((np.atleast_1d(step) > 0).sum()))} in whole steps")
         if self.lower is not None or self.upper is not None:
             words.append("inside a box")
         if self._blocks:
             switched = (
                 f"at most {self.flips} of them switched" if self.flips else "none of them switched"
             )
-            words.append(f"{len(self._blocks)} categorical columns, {switched}")
+            words.append(f"{_columns(len(self._blocks), 'categorical ')}, {switched}")
         return words
+
+
+def _columns(n: int, kind: str = "") -> str:
+    return f"{n} {kind}column{'' if n == 1 else 's'}"
