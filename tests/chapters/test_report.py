@@ -139,6 +139,7 @@ def test_tables_and_figures_are_accessible(page):
     assert html.count("<table") == html.count("<caption")
     assert all("scope" in attributes for tag, attributes in outline.tags if tag == "th")
     plots = [a for tag, a in outline.tags if tag == "svg" and a["class"] == "plot"]
+    assert html.count("<desc ") == len(plots)
     assert all(a["role"] == "img" and len(a["aria-labelledby"].split()) == 2 for a in plots)
     assert all(
         a["aria-hidden"] == "true"

@@ -132,6 +132,20 @@ def test_the_terminal_prints_no_control_character(width):
     assert "\x1b]8" not in text
 
 
+def test_the_terminal_reads_no_markup():
+    document = poison(classification(), ["[red]x[/red]"])
+    console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system="truecolor")
+    console.print(summary(document))
+    text = re.sub("\x1b\\[[0-9;]*m", "", console.file.getvalue())
+    claims = sum(len(group) for group in document["claims"].values())
+    sentences = 1 + len(document["verdict"]["sentences"])
+    audits = len(document["evidence"]["fairness"])
+    assert text.count("[red]x[/red]") >= claims + sentences + audits + len(document["candidates"])
+    assert not re.search(
+        r"(?<!\[red\])x(?!\[/red\])", text.replace("uncertified", "").replace("max", "")
+    )
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_plain(text):
     shown = plain(text)
