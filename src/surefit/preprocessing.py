@@ -202,11 +202,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = as_frame(X)
         self._check_columns(frame)
         found: dict[str, dict[str, int]] = {}
-        import polars as pl
-
         for name, known in self.known_.items():
             text = as_text(frame.get_column(name)).drop_nulls()
-            fresh = text.filter(~text.is_in(pl.Series(known, dtype=pl.String).implode()))
+            fresh = text.filter(~text.is_in(known))
             if len(fresh):
                 counts = fresh.value_counts(sort=True).iter_rows()
                 found[name] = {str(value): int(count) for value, count in counts}

@@ -51,6 +51,12 @@ class Records:
         else:
             self._read_slowly()
         self._leave_blanks_out()
+        widest = int(self.widths.max(initial=0))
+        if widest > MOST_COLUMNS:
+            raise TableError(
+                f"{label} has {widest:,} columns, more than the {MOST_COLUMNS:,} that are read; "
+                "if rows and columns are swapped, transpose it, otherwise select columns first."
+            )
 
     def _measure(self, buffer: NDArray[np.uint8], quotes: NDArray[np.intp]) -> None:
         """Start, end and number of fields of every record, from positions alone."""
@@ -148,17 +154,29 @@ class Records:
         text = self.data[self.starts[i] : self.ends[i]].decode("utf-8")
         if not self.quote or self.quote not in text:
             return text.split(self.delimiter)
-        return next(self._reader(text.split("\n")))
+        fields: list[str] = []
+        pieces: list[str] = []
+        odd = 0  # quotes so far in this field: a delimiter after an odd number is inside it
+        for piece in text.split(self.delimiter):
+            pieces.append(piece)
+            odd ^= piece.count(self.quote) & 1
+            if not odd:
+                field = self.delimiter.join(pieces)
+                if len(field) > 1 and field[0] == self.quote:
+                    field = field[1:-1].replace(self.quote * 2, self.quote)
+                fields.append(field)
+                pieces = []
+        return fields
+
+    def sample(self) -> list[list[str]]:
+        """The first records, fewer of them the wider they are."""
+        width = int(self.widths[self.kept[0]])
+        return [self.record(i) for i in range(min(len(self), max(2, min(400, 200_000 // width))))]
 
     def check(self, header: bool) -> int:
         """The number of columns; records of another width are refused, with their lines."""
         widths = self.widths[self.kept]
         usual = int(widths[0]) if header else int(np.bincount(widths).argmax())
-        if usual > MOST_COLUMNS:
-            raise TableError(
-                f"{self.label} has {usual:,} columns, more than the {MOST_COLUMNS:,} that are read; "
-                "if rows and columns are swapped, transpose it, otherwise select columns first."
-            )
         odd = np.flatnonzero(widths != usual)
         if not len(odd):
             return usual

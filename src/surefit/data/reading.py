@@ -24,7 +24,6 @@ from ._sniff import (
     find_header,
     find_quote,
     leading,
-    records,
     sample_lines,
 )
 from ._words import TableError, join_words, listed, near, shown
@@ -199,9 +198,11 @@ def _read_text(
         how = f"before the table: {listed(lines[:skipped], 2)}"
         notes.append(_note("lines left out", f"{skipped}", how))
     table = Records(data, label, delimiter, quote, first_line)
+    if not len(table):
+        raise TableError(f"{label} has no values; give a table with a header and at least one row.")
     header, how = given.get("header"), "as given"
     if header is None:
-        header, how = find_header(records(lines[skipped:], delimiter, quote), markers)
+        header, how = find_header(table.sample(), markers)
     notes.append(_note("header", "yes" if header else "no", how))
     width = table.check(header)
     if width == 1 and given.get("kept"):

@@ -120,7 +120,7 @@ def blank_out(frame: pl.DataFrame, markers: Sequence[str]) -> tuple[pl.DataFrame
 
     names = [name for name, kind in frame.schema.items() if kind == pl.String]
     frame = frame.with_columns(pl.col(name).str.strip_chars() for name in names)
-    marks = pl.Series(list(markers), dtype=pl.String)
+    marks = list(markers)
     counts: dict[str, int] = {}
     for name in names:
         column = frame.get_column(name)
@@ -128,10 +128,9 @@ def blank_out(frame: pl.DataFrame, markers: Sequence[str]) -> tuple[pl.DataFrame
             counts[value] = counts.get(value, 0) + count
         if "" in markers and (empty := column.null_count()):
             counts[""] = counts.get("", 0) + empty
-    found = pl.Series(list(counts), dtype=pl.String)
-    if len(found):
+    if counts:
         value = pl.col(names)
-        frame = frame.with_columns(pl.when(~value.is_in(found.implode())).then(value))
+        frame = frame.with_columns(pl.when(~value.is_in(list(counts))).then(value))
     return frame, {mark: counts[mark] for mark in markers if counts.get(mark)}
 
 
