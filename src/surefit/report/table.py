@@ -10,7 +10,7 @@ from typing import Any
 
 from .evidence import more
 from .reading import mapping, part, real, rows, texts, words, yes
-from .words import SENTENCE, count, number, plain, sentence, settings
+from .words import count, number, plain, sentence, settings
 
 __all__ = ["data", "model"]
 
@@ -56,13 +56,13 @@ def data(document: Any) -> dict[str, Any]:
     return {
         "name": plain(words(d.get("name"), "table"), 60),
         "facts": facts,
-        "rule": plain(words(split.get("rule")), 400),
+        "rule": sentence(split.get("rule")),
         "parsing": [
             {k: plain(words(p.get(k)), 200) for k in ("what", "value", "how")}
             for p in rows(d.get("parsing"))[:PARSING]
         ],
         "parsing_more": more(len(rows(d.get("parsing"))), PARSING),
-        "notes": [plain(t, SENTENCE) for t in texts(d.get("notes"))[:NOTES]],
+        "notes": [sentence(t) for t in texts(d.get("notes"))[:NOTES]],
         "columns": [_column(c) for c in found[:COLUMNS]],
         "more": more(len(found), COLUMNS),
         "suspects_more": more(len(suspects), SUSPECTS),
