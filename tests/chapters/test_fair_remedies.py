@@ -205,6 +205,22 @@ def test_remedies_are_compared_on_rows_no_fit_has_used():
         assert by_name[name]["error"] > none["error"]
 
 
+def test_one_label_against_the_rest_and_a_model_without_probabilities():
+    from surefit.svm import LinearSVC
+
+    X, y, group = table(3000)
+    three = np.where((y == 1) & (X[:, 3] > 0), "maybe", np.where(y == 1, "yes", "no"))
+    half = slice(0, 1500), slice(1500, None)
+    for model in (None, LinearSVC().fit(X[half[0]], three[half[0]])):
+        rows = compare_remedies(
+            X[half[0]], three[half[0]], group[half[0]], X[half[1]], three[half[1]], group[half[1]],
+            model=model, positive="no",
+        )  # fmt: skip
+        assert all(row["failed"] == "" for row in rows)
+        gaps = {row["remedy"]: row["independence"]["observed"] for row in rows}
+        assert gaps["group thresholds, equal selection rate"] < 0.6 * gaps["none"]
+
+
 def test_a_remedy_that_cannot_be_fitted_says_why():
     X, y, group = table(600)
     y = np.where(group == "c", 0, y)

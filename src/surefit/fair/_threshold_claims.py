@@ -135,16 +135,27 @@ def randomised_claims(
 
 
 def deterministic_claims(
-    found: list[Curve], rule: Any, constraint: str, costs: tuple[float, float], tolerance: float
+    found: list[Curve],
+    rule: Any,
+    constraint: str,
+    costs: tuple[float, float],
+    tolerance: float,
+    *,
+    full: bool,
 ) -> list[Claim]:
     """Rates within the tolerance; no single thresholds with such rates cost less; what drawing could save."""
     cost, scale = _cost(found, rule, costs), scale_of(found, costs)
-    least = _least_cost(found, constraint, costs, tolerance)
     lower = -dual_bound(found, constraint, costs, rule[2], tolerance)
+    drawn = f"with random draws none costs less than {lower:.6g}"
+    rates = _rates_claim(found, rule, constraint, tolerance)
+    if constraint == "equalized_odds" and not full:
+        why = f"the cost is {cost:.6g}; {drawn}; whether single thresholds cost less, surefit.verify decides"
+        return [Claim.undecided("optimal rule", why, Kind.OPTIMAL, "FAIR-6"), rates]
+    find = _least_cost_odds if constraint == "equalized_odds" else _least_cost
+    least = find(found, constraint, costs, tolerance)
     words = (
-        f"the cost {cost:.6g} is within {max(cost - least, 0.0):.1e} of the least of all single "
-        f"thresholds with "
-        f"rates within {tolerance:g}; with random draws none costs less than {lower:.6g}"
+        f"the cost {cost:.6g} is within {max(cost - least, 0.0):.1e} of the least of all single thresholds "
+        f"with rates within {tolerance:g}; {drawn}"
     )
     observed = cost - least
     good = observed >= -1e-9 * scale
@@ -156,7 +167,44 @@ def deterministic_claims(
         1e-9 * scale,
         "FAIR-6",
     )
-    return [optimal, _rates_claim(found, rule, constraint, tolerance)]
+    return [optimal, rates]
+
+
+def _least_cost_odds(
+    found: list[Curve], constraint: str, costs: tuple[float, float], tolerance: float
+) -> float:
+    """The same for two rates: for each window of TPR, each window of FPR that begins inside it."""
+    curves = [(t, f, curve.gain(costs)) for curve in found for f, t in [curve.rates(constraint)]]
+    wide = tolerance + SLACK
+    starts = np.unique(np.concatenate([t for t, _, _ in curves]))
+    ceiling = np.zeros(len(starts))
+    ends = []
+    for t, _, gain in curves:
+        begin, end = np.searchsorted(t, starts), np.searchsorted(t, starts + wide, side="right")
+        ceiling += _slice_maxima(gain, begin, end)
+        ends.append(np.column_stack([begin, end]))
+    best = -np.inf
+    for k in np.argsort(-ceiling):
+        if ceiling[k] <= best:
+            break
+        inside = [
+            (f[a:b], gain[a:b]) for (_, f, gain), (a, b) in zip(curves, [end[k] for end in ends])
+        ]
+        lows = np.unique(np.concatenate([f for f, _ in inside]))
+        total = np.zeros(len(lows))
+        for f, gain in inside:
+            end = np.searchsorted(f, lows + wide, side="right")
+            total += _slice_maxima(gain, np.searchsorted(f, lows), end)
+        best = max(best, float(total.max()))
+    return -best
+
+
+def _slice_maxima(values: Array, begin: Any, end: Any) -> Array:
+    """The largest value in each [begin, end); -inf where that is empty."""
+    padded = np.append(values, -np.inf)
+    slices = np.column_stack([begin, np.maximum(end, begin + 1)]).ravel()
+    best = np.maximum.reduceat(padded, np.minimum(slices, len(values)))[::2]
+    return np.where(end > begin, best, -np.inf)
 
 
 def _least_cost(
@@ -169,8 +217,5 @@ def _least_cost(
     for x, curve in zip(rates, found):
         begin = np.searchsorted(x, starts, side="left")
         end = np.searchsorted(x, starts + (tolerance + SLACK), side="right")
-        padded = np.append(curve.gain(costs), -np.inf)
-        slices = np.column_stack([begin, np.maximum(end, begin + 1)]).ravel()
-        best = np.maximum.reduceat(padded, np.minimum(slices, len(x)))[::2]
-        total += np.where(end > begin, best, -np.inf)
+        total += _slice_maxima(curve.gain(costs), begin, end)
     return -float(total.max())

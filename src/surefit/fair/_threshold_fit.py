@@ -30,7 +30,7 @@ from scipy.optimize import isotonic_regression
 
 from ._curves import SLACK, Curve
 
-__all__ = ["Rule", "best_deterministic", "best_odds", "best_rate"]
+__all__ = ["Rule", "best_deterministic", "best_deterministic_odds", "best_odds", "best_rate"]
 
 Array = NDArray[np.float64]
 MIXED = 4  # thresholds that a rule draws from: two of the hull, accept none, accept all
@@ -208,10 +208,53 @@ def best_deterministic(
         picks.append(at)
         total += np.where(at >= 0, gain[at], -np.inf)
     best = int(np.argmax(total))
+    multipliers = best_rate(found, constraint, costs).multipliers
+    return _single(found, [int(at[best]) for at in picks], multipliers)
+
+
+def _single(found: list[Curve], picks: list[int], multipliers: Array) -> Rule:
+    """The rule with one threshold for each group."""
     thresholds, weights = np.full((len(found), MIXED), np.inf), np.zeros((len(found), MIXED))
     for g, curve in enumerate(found):
-        thresholds[g, 0], weights[g, 0] = curve.thresholds[picks[g][best]], 1.0
-    return Rule(thresholds, weights, best_rate(found, constraint, costs).multipliers)
+        thresholds[g, 0], weights[g, 0] = curve.thresholds[picks[g]], 1.0
+    return Rule(thresholds, weights, multipliers)
+
+
+def best_deterministic_odds(
+    found: list[Curve], costs: tuple[float, float], tolerance: float
+) -> Rule:
+    """The best single threshold a group, with FPR and TPR within ``tolerance`` of each other.
+
+    Windows of TPR are tried in the order of what they could gain without the condition on FPR, until the
+    best found so far is no less than that; in each, all windows of FPR.
+    """
+    rates = [(t, f) for f, t in (curve.rates("equalized_odds") for curve in found)]
+    gains = [curve.gain(costs) for curve in found]
+    starts = np.unique(np.concatenate([t for t, _ in rates]))
+    most, ranges = np.zeros(len(starts)), []
+    for (t, _), gain in zip(rates, gains):
+        begin = np.searchsorted(t, starts, side="left")
+        end = np.searchsorted(t, starts + (tolerance + SLACK), side="right")
+        at = _largest_in(gain, begin, end)
+        most += np.where(at >= 0, gain[at], -np.inf)
+        ranges.append((begin, end))
+    best, picks = -math.inf, [0] * len(found)
+    for place in np.argsort(-most):
+        if most[place] <= best:
+            break
+        parts = [slice(begin[place], end[place]) for begin, end in ranges]
+        lows = np.unique(np.concatenate([f[part] for (_, f), part in zip(rates, parts)]))
+        total, chosen = np.zeros(len(lows)), []
+        for (_, f), gain, part in zip(rates, gains, parts):
+            begin = np.searchsorted(f[part], lows, side="left")
+            end = np.searchsorted(f[part], lows + (tolerance + SLACK), side="right")
+            at = _largest_in(gain[part], begin, end)
+            total += np.where(at >= 0, gain[part][at], -np.inf)
+            chosen.append(at + part.start)
+        top = int(np.argmax(total))
+        if total[top] > best:
+            best, picks = float(total[top]), [int(at[top]) for at in chosen]
+    return _single(found, picks, best_odds(found, costs).multipliers)
 
 
 def _largest_in(values: Array, begin: NDArray[np.intp], end: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -29,6 +29,7 @@ from .criteria import RATES, STATED, differences, group_rates
 __all__ = ["Audit", "audit"]
 
 VERSION = 1
+MOST = 1000  # groups of an attribute: more are no groups, and would say nothing
 
 
 @dataclass(frozen=True)
@@ -222,8 +223,21 @@ def audit(
                 f"sensitive[{name!r}] has {len(groups[name][1])} rows, y has {n}: give one value for "
                 "each row."
             )
+        if len(groups[name][0]) > MOST:
+            raise ValueError(
+                f"sensitive[{name!r}] has {len(groups[name][0])} different values, of at most {MOST}: bin it "
+                "first, for instance with numpy.digitize."
+            )
+    table: list[dict[str, Any]] = []
+    gaps: dict[str, dict[str, Any]] = {}
+    abstained: list[dict[str, Any]] = []
     if len(groups) > 1:
-        groups[" x ".join(groups)] = crossed(list(groups.values()))
+        cross, cells = " x ".join(groups), crossed(list(groups.values()))
+        if len(cells[0]) <= MOST:
+            groups[cross] = cells
+        else:
+            why = f"{len(cells[0])} cells, more than {MOST}: too many to cross"
+            abstained.append({"attribute": cross, "group": "all", "n": n, "rate": None, "why": why})
     cell = 2 * truth + decided
     counts = {
         name: np.bincount(4 * codes + cell, minlength=4 * len(names)).reshape(-1, 2, 2)
@@ -235,7 +249,6 @@ def audit(
     stated = STATED * (1 + sum(len(places) for places in measured.values()))
     share = delta if score is None else delta / 2.0
     overall = overall_row(np.bincount(cell, minlength=4).reshape(1, 2, 2), share, stated)
-    table, gaps, abstained = [], {}, []
     for name, (names, _) in groups.items():
         rates = group_rates(counts[name], share, stated)
         table += group_rows(name, names, counts[name], rates, measured[name])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..linear_model import LogisticRegression
+from ._groups import binary
 from ._sensitive import one_column
 from .audit import audit
 from .decorrelate import Decorrelate
@@ -25,6 +26,7 @@ def compare_remedies(
     sensitive_test: Any,
     *,
     model: Any = None,
+    positive: Any = None,
     fairness: float = 10.0,
     C: float = 1.0,
     delta: float = 0.05,
@@ -36,11 +38,14 @@ def compare_remedies(
     Parameters
     ----------
     X, y, sensitive : arrays of shape (n, p), (n,), (n,)
-        Training rows; y has two labels, X does not contain the sensitive attribute and is scaled.
+        Training rows; X does not contain the sensitive attribute and is scaled.
     X_test, y_test, sensitive_test : arrays
         Rows that no fit has used. Those of groups that the training rows lack are left out.
     model : classifier, optional
         The fitted model that thresholds are put on, and the row "none"; a logistic regression by default.
+    positive : label, optional
+        The label that counts as 1; the last in sort order by default. With more than two labels it is needed,
+        and stands against the rest.
     fairness, C : float
         Parameters of :class:`FairLogistic`.
     delta : float, default=0.05
@@ -82,10 +87,15 @@ def compare_remedies(
         )
     groups = np.array(names)[codes]  # texts, so that an error names the group
     base = LogisticRegression(C=C).fit(X, y) if model is None else model
+    y, found_labels = binary(y, positive, "y")
+    label = found_labels[-1] if positive is None else positive
+    y_test = (y_test == label).astype(np.int64)
 
     def thresholds(constraint: str) -> Any:
-        rule = GroupThresholds(base, constraint=constraint, prefit=True, random_state=random_state)
-        return rule.fit(X, y, sensitive=groups), lambda m: m.predict(X_test, sensitive=labels)
+        rule = GroupThresholds("passthrough", constraint=constraint, random_state=random_state)
+        score = _scores(base, label, X), _scores(base, label, X_test)
+        rule.fit(score[0], y, sensitive=groups)
+        return rule, lambda m: m.predict(score[1], sensitive=labels)
 
     def before() -> Any:
         change = Decorrelate().fit(X, sensitive=groups)
@@ -98,7 +108,7 @@ def compare_remedies(
         return fitted, lambda m: m.predict(X_test)
 
     plan: list[tuple[str, str, Any]] = [
-        ("none", "none", lambda: (base, lambda m: m.predict(X_test))),
+        ("none", "none", lambda: (base, lambda m: np.asarray(m.predict(X_test)) == label)),
         ("decorrelated features", "before", before),
         ("penalty on independence", "in", lambda: inside("independence")),
         ("penalty on separation", "in", lambda: inside("separation")),
@@ -109,7 +119,6 @@ def compare_remedies(
         ),
         ("group thresholds, equal odds", "after", lambda: thresholds("equalized_odds")),
     ]
-    positive = np.unique(y)[-1]
     rows = []
     for remedy, what, make in plan:
         row: dict[str, Any] = {"remedy": remedy, "what": what, "failed": ""}
@@ -118,10 +127,11 @@ def compare_remedies(
         except ValueError as error:  # such as a group without positives
             rows.append({**row, **_nothing(), "failed": str(error)})
             continue
+        decision = np.asarray(decide(fitted)).astype(np.int64)
+        share = delta / len(plan)
         found = audit(
-            y_test, decide(fitted), sensitive=labels, positive=positive, delta=delta / len(plan),
-            min_rows=min_rows,
-        )  # fmt: skip
+            y_test, decision, sensitive=labels, positive=1, delta=share, min_rows=min_rows
+        )
         wrong = found.overall["rates"]["error"]
         row |= {"error": wrong["value"], "error_low": wrong["low"], "error_high": wrong["high"]}
         for criterion in ("independence", "separation", "sufficiency"):
@@ -131,6 +141,15 @@ def compare_remedies(
         row["certified"] = bool(certificate is not None and certificate.ok)
         rows.append(row)
     return rows
+
+
+def _scores(model: Any, label: Any, X: Any) -> Any:
+    """The score of the positive label, as one column."""
+    place = np.asarray(model.classes_).tolist().index(label)
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X))[:, [place]]
+    score = np.asarray(model.decision_function(X))
+    return score[:, [place]] if score.ndim == 2 else score[:, None] * (1.0 if place == 1 else -1.0)
 
 
 def _nothing() -> dict[str, Any]:

@@ -31,7 +31,7 @@ from ._draws import row_uniforms
 from ._groups import shown
 from ._sensitive import Beside, UsesSensitive
 from ._threshold_claims import deterministic_claims, randomised_claims
-from ._threshold_fit import best_deterministic, best_odds, best_rate
+from ._threshold_fit import best_deterministic, best_deterministic_odds, best_odds, best_rate
 
 __all__ = ["GroupThresholds"]
 
@@ -144,12 +144,6 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         sensitive : array-like of shape (n_samples,), optional
             Labels of any kind, instead of ``sensitive_columns``.
         """
-        if not self.randomize and self.constraint == "equalized_odds":
-            raise ValueError(
-                "randomize=False has no exact solution here for constraint='equalized_odds': set "
-                "randomize=True, "
-                "or use 'equal_opportunity' or 'predictive_equality'."
-            )
         given = X if sensitive is None else Beside(X, sensitive)
         Z, y, _ = self._validate_training_data(given, y, None, reset=True)
         self.classes_ = np.unique(y)
@@ -171,7 +165,9 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         found = self._curves(Z, y)
         self._check_groups(found)
         costs = self._costs(found)
-        if not self.randomize:
+        if not self.randomize and self.constraint == "equalized_odds":
+            rule = best_deterministic_odds(found, costs, self.tolerance)
+        elif not self.randomize:
             rule = best_deterministic(found, self.constraint, costs, self.tolerance)
         elif self.constraint == "equalized_odds":
             rule = best_odds(found, costs)
@@ -337,7 +333,7 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         rule = (self.thresholds_, self.weights_, self.multipliers_)
         if self.randomize:
             return randomised_claims(found, rule, self.constraint, costs)
-        return deterministic_claims(found, rule, self.constraint, costs, self.tolerance)
+        return deterministic_claims(found, rule, self.constraint, costs, self.tolerance, full=full)
 
     def _remedy(self) -> str:
         return "The rule is not that of these rows: fit it again."
