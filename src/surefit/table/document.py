@@ -81,7 +81,9 @@ def document_of(model: Any) -> dict[str, Any]:
             for place, record in enumerate(model.candidates_)
         ],
         "delta": model.delta,
-        "stopped": model.certificate_.stopped,
+        "stopped": "; left out were ".join(
+            part for part in (model.certificate_.stopped, ", ".join(model.skipped_)) if part
+        ),
         "left_out": list(model.skipped_),
         "claims": {
             name: [explained(claim, name) for claim in section] for name, section in claims.items()
@@ -124,6 +126,11 @@ def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
     return {"status": status, "headline": headline, "sentences": [s for s in sentences if s]}
 
 
+def _percent(share: float) -> str:
+    """A share as people read it."""
+    return f"{100 * share:.1f} %"
+
+
 def _article(model: Any) -> str:
     """The model in words, as the start of a headline."""
     chosen = model.candidates_[model.chosen_]
@@ -137,7 +144,7 @@ def _how_well(model: Any) -> str:
     if record is None or model.refit:
         return ""
     if model.task == "classification":
-        return f", wrong in {record['loss']:.1%} of cases it has not seen"
+        return f", wrong in {_percent(record['loss'])} of cases it has not seen"
     return f", off by {record['loss']:.4g} on average on rows it has not seen"
 
 
@@ -151,20 +158,20 @@ def _loss_sentence(model: Any) -> str:
         return "The model was refitted on all rows; nothing is claimed of its error on new rows."
     if model.task == "classification":
         text = (
-            f"On rows it has not seen it is wrong in {record['loss']:.1%} of cases; with "
-            f"{1 - model.delta:.0%} confidence the true share is between {record['low']:.1%} and "
-            f"{record['high']:.1%}."
+            f"On rows it has not seen it is wrong in {_percent(record['loss'])} of cases; with "
+            f"{100 * (1 - model.delta):g} % confidence the true share is between {_percent(record['low'])} and "
+            f"{_percent(record['high'])}."
         )
     else:
         text = (
             f"On rows it has not seen it is off by {record['loss']:.4g} on average; with "
-            f"{1 - model.delta:.0%} confidence the true mean is between {record['low']:.4g} and "
+            f"{100 * (1 - model.delta):g} % confidence the true mean is between {record['low']:.4g} and "
             f"{record['high']:.4g}."
         )
     other = [r for r in model.candidates_ if not r["certified"] and r["holdout"]]
     if other:
         theirs = other[0]["holdout"]["loss"]
-        unit = f"{theirs:.1%}" if model.task == "classification" else f"{theirs:.4g}"
+        unit = f"{_percent(theirs)}" if model.task == "classification" else f"{theirs:.4g}"
         text += (
             f" Gradient boosting, which comes without a certificate, has {unit} on the same rows."
         )
@@ -186,9 +193,9 @@ def _robustness_sentences(model: Any) -> list[str]:
     eps, sure, attacked = curve["eps"], curve["certified_accuracy"], curve["attacked_accuracy"]
     place = min(range(len(eps)), key=lambda k: abs(eps[k] - 0.1))
     between = (
-        f"{sure[place]:.1%}"
+        f"{_percent(sure[place])}"
         if abs(sure[place] - attacked[place]) < 5e-4
-        else f"between {sure[place]:.1%} and {attacked[place]:.1%}"
+        else f"between {_percent(sure[place])} and {_percent(attacked[place])}"
     )
     return [
         f"If every numeric column may be off by {eps[place]:g} standard deviations, in the worst way for "
@@ -207,9 +214,9 @@ def _fairness_sentences(model: Any) -> list[str]:
                 else "predicted above the median"
             )
             sentences.append(
-                f"Groups by {_quoted(record['attribute'])} differ by {gap['gap']:.1%} in how often they are "
-                f"{what} (with {1 - model.delta:.0%} confidence between {gap['low']:.1%} and "
-                f"{gap['high']:.1%})."
+                f"Groups by {_quoted(record['attribute'])} differ by {100 * gap['gap']:.1f} percentage points in "
+                f"how often they are {what} (with {100 * (1 - model.delta):g} % confidence between "
+                f"{100 * gap['low']:.1f} and {100 * gap['high']:.1f})."
             )
     return sentences
 
