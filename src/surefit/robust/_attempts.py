@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._namespace import like, to_numpy
 from ._attack import Task
-from ._families import Linears
+from ._families import Kernels, Linears, Neighbours
 from .decision_based import decision_based
 from .fgsm import fgsm
 from .linear import worst_points
@@ -78,7 +78,11 @@ class Attempts:
                 return
             rows = todo[first : first + _BATCH]
             rows = rows[~found[rows]]
-            options = {"starts": X} if attack is decision_based else {}
+            options: dict[str, Any] = {"starts": X} if attack is decision_based else {}
+            if attack is pgd:
+                options["stop_early"] = self._decisive()
+                if isinstance(self.task.scores.family, Neighbours):
+                    options["n_iter"] = 8  # each step asks for distances to all training rows
             seed = int(self.random.randint(2**31 - 1))
             part = X[like(rows, X)]
             result = attack(
@@ -96,6 +100,15 @@ class Attempts:
         here, codes = np.asarray(to_numpy(task.X))[rows], task.codes[rows]
         points = worst_points(family, here, codes, threat)
         return task.scores.labels(like(points, task.X)) != codes
+
+    def _decisive(self) -> bool:
+        """Whether a negative margin is another label: not so for votes of pairs, nor for shared votes."""
+        family = self.task.scores.family
+        if isinstance(family, Linears):
+            return family.decisive
+        if isinstance(family, Neighbours):
+            return len(self.task.scores.classes) == 2 and family.k % 2 == 1
+        return not isinstance(family, Kernels) or family.rivals.shape[1] == 1
 
     def _some(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         return np.sort(rows[self.random.permutation(len(rows))[:_CHECKED]])

@@ -213,7 +213,7 @@ def _hilbert_norms(family: Kernels, W: Array) -> Array | None:
     """||sum_j w_j k(s_j, .)||_H for each row of W, rounded up; None where the Gram matrix would be large."""
     if len(family.S) > _LARGEST or not isinstance(family.kernel, (Gaussian, Laplace)):
         return None
-    K = family._values(family.S)
+    K = family._fresh_values(family.S)
     square = np.einsum("rj,rj->r", W @ K, W)
     error = (2.0 * len(K) + 64.0) * 2.0**-52 * np.einsum("rj,rj->r", np.abs(W) @ K, np.abs(W))
     return np.sqrt(np.maximum(square, 0.0) + error)

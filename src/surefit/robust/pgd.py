@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from .._namespace import array_namespace, like, to_numpy
+from .._namespace import array_namespace, is_torch, like, to_numpy
 from ._attack import AttackResult, Task, begin, finish, slope_of
 from ._tools import as_kind, row_norms
 from .threat import Threat
@@ -40,6 +40,7 @@ def pgd(
     n_iter: int = 20,
     step_size: float | None = None,
     restarts: int = 1,
+    stop_early: bool = False,
     random_state: Any = None,
     score: Any = None,
     gradient: Any = None,
@@ -57,6 +58,8 @@ def pgd(
         alpha; None is 2.5 eps / n_iter.
     restarts : int, default=1
         Starts: the row itself, then random points of the set.
+    stop_early : bool, default=False
+        Whether to leave a row as soon as its margin is negative, instead of going on to a larger loss.
     random_state : default=None
         Of the random starts.
 
@@ -76,7 +79,8 @@ def pgd(
     task = begin(model, X, y, threat, score=score, gradient=gradient, classes=classes, needs="pgd")
     return descend(
         task, lambda x, c: slope_of(task.scores, x, c), n_iter=n_iter, step_size=step_size,
-        restarts=restarts, random_state=random_state, counted=task.scores.gradient is None,
+        restarts=restarts, stop_early=stop_early, random_state=random_state,
+        counted=task.scores.gradient is None,
     )  # fmt: skip
 
 
@@ -89,6 +93,7 @@ def descend(
     restarts: int,
     random_state: Any,
     counted: bool,
+    stop_early: bool = False,
 ) -> AttackResult:
     """Projected descent with any gradient; ``counted`` if the values of the margin are queries too."""
     if n_iter < 1 or restarts < 1:
@@ -105,22 +110,52 @@ def descend(
         return finish(task, x0, np.zeros(0, dtype=np.int64))
     value = task.scores.margin
     assert value is not None
-    best, lowest, asked = x0, value(x0, codes), int(counted)
+    best, lowest = x0, value(x0, codes)
+    asked = np.full(len(codes), int(counted), dtype=np.int64)
+    jumps = _jumps(threat, int(x0.shape[1]))
     for start in range(restarts):
         x = x0 if start == 0 else random_points(threat, x0, random)
-        for _ in range(n_iter):
-            g, cost = slope(x, codes)
-            vertex = threat.worst_linear(x0, -g).x
-            x = _step(threat, x0, x, g, vertex, alpha)
-            asked += cost
-            for candidate in (x, vertex):
-                best, lowest = _better(value, codes, candidate, best, lowest)
-                asked += int(counted)
-    queries = np.full(len(codes), asked, dtype=np.int64)
-    return finish(task, best, queries)
+        rows = _open(lowest, stop_early)  # those still under attack
+        x, base, code = _take(x, rows), _take(x0, rows), codes[rows]
+        for t in range(n_iter):
+            if not len(rows):
+                break
+            g, cost = slope(x, code)
+            vertex = threat.worst_linear(base, -g).x
+            x = _step(threat, base, x, g, vertex, alpha, jumps)
+            tried = [x, vertex] if t == 0 or jumps.any() else [x]
+            asked[rows] += cost + int(counted) * len(tried)
+            for candidate in tried[::-1]:  # x last: its gradient is asked for next
+                best, lowest = _better(value, code, candidate, rows, best, lowest)
+            left = _open(lowest[like(rows, lowest)], stop_early)
+            if len(left) < 0.7 * len(rows):
+                rows, x, base, code = rows[left], _take(x, left), _take(base, left), code[left]
+    return finish(task, best, asked)
 
 
-def _step(threat: Threat, x0: Any, x: Any, g: Any, vertex: Any, alpha: float) -> Any:
+def _open(lowest: Any, stop_early: bool) -> NDArray[np.intp]:
+    """Rows to go on with: all, or those whose margin is not negative yet."""
+    values = np.asarray(to_numpy(lowest))
+    return np.flatnonzero(~(values < 0)) if stop_early else np.arange(len(values))
+
+
+def _take(x: Any, rows: NDArray[np.intp]) -> Any:
+    return x if len(rows) == len(x) else x[like(rows, x)]
+
+
+def _jumps(threat: Threat, d: int) -> NDArray[np.bool_]:
+    """Columns that cannot move a little: those on a grid, and one-hot blocks that may switch."""
+    jumps = np.zeros(d, dtype=np.bool_)
+    if threat.discrete_columns:
+        jumps |= np.broadcast_to(threat.step > 0, jumps.shape)
+    for group in threat.flipping:
+        jumps[group] = True
+    return jumps
+
+
+def _step(
+    threat: Threat, x0: Any, x: Any, g: Any, vertex: Any, alpha: float, jumps: NDArray[np.bool_]
+) -> Any:
     """One projected step; columns that cannot move a little go where the linearised step goes."""
     xp = array_namespace(x0)
     if threat.norm == math.inf:
@@ -129,21 +164,25 @@ def _step(threat: Threat, x0: Any, x: Any, g: Any, vertex: Any, alpha: float) ->
         size = row_norms(g)
         direction = g / xp.where(size > 0, size, size + 1.0)[:, None]
     moved = x - alpha * direction
-    jumps = np.zeros(int(x0.shape[1]), dtype=np.bool_)
-    if threat.discrete_columns:
-        jumps |= np.broadcast_to(threat.step > 0, jumps.shape)
-    for group in threat.flipping:
-        jumps[group] = True
     if jumps.any():
         moved = xp.where(like(jumps, x0), vertex, moved)
     return threat.project(x0, moved)
 
 
-def _better(value: Any, codes: NDArray[np.intp], x: Any, best: Any, lowest: Any) -> tuple[Any, Any]:
+def _better(
+    value: Any, codes: NDArray[np.intp], x: Any, rows: NDArray[np.intp], best: Any, lowest: Any
+) -> tuple[Any, Any]:
+    """The best points with x taken in where it is better, for the rows that x is about."""
     xp = array_namespace(x)
-    found = value(x, codes)
-    lower = found < lowest
-    return xp.where(lower[:, None], x, best), xp.where(lower, found, lowest)
+    found, places = value(x, codes), like(rows, x)
+    lower = found < lowest[places]
+    points, values = best[places], lowest[places]
+    if len(rows) == len(best):
+        return xp.where(lower[:, None], x, points), xp.where(lower, found, values)
+    best, lowest = (part.clone() if is_torch(part) else part.copy() for part in (best, lowest))
+    best[places] = xp.where(lower[:, None], x, points)
+    lowest[places] = xp.where(lower, found, values)
+    return best, lowest
 
 
 def random_points(threat: Threat, x0: Any, random: Any) -> Any:
