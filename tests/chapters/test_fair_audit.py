@@ -107,6 +107,9 @@ def test_labels_of_any_kind_and_the_positive_one():
     three = np.where(np.arange(len(y)) % 5 == 0, 2, y)
     rest = audit(three, np.minimum(decision, three), sensitive=sex, positive=1)
     np.testing.assert_allclose(rest.overall["rates"]["base_rate"]["value"], (three == 1).mean())
+    alone = audit(np.full(len(y), "no"), words[decision], sensitive=sex)  # y has one label only
+    assert alone.positive == "yes"
+    assert alone.overall["counts"]["fp"] == int(decision.sum())
     as_bool = audit(y.astype(bool), decision.astype(bool), sensitive=sex)
     assert as_bool.table == plain.table
 

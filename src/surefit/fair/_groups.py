@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSING", "as_codes", "binary", "columns_of", "crossed", "shown"]
+__all__ = [
+    "MISSING",
+    "as_codes",
+    "binary",
+    "columns_of",
+    "crossed",
+    "label_column",
+    "shown",
+    "too_many",
+]
 
 Codes = NDArray[np.int64]
 MISSING = "missing"
@@ -154,37 +163,42 @@ def crossed(parts: list[tuple[list[str], Codes]]) -> tuple[list[str], Codes]:
     return names, codes
 
 
-def binary(values: Any, positive: Any, name: str) -> tuple[NDArray[np.int64], list[Any]]:
-    """1 where a value is the positive label, and the labels that occur."""
+def label_column(values: Any, name: str) -> tuple[NDArray[Any], list[Any]]:
+    """A column of labels as an array, and those that occur in order; 0 and 1 stand for each other."""
     array = np.asarray(getattr(values, "array", values))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(f"{name} must be one column, got an array of shape {array.shape}.")
+    if not len(array):
+        raise ValueError(f"{name} has no rows: an audit needs some.")
     if array.dtype.kind == "b":
-        labels: list[Any] = [False, True]
-    elif array.dtype.kind in "iu" and len(array) and array.min() >= 0 and array.max() <= 1:
-        labels = [0, 1]
-        if positive is None or positive in (0, 1):
-            one = 1 if positive is None else int(positive)
-            return (array == one).astype(np.int64), labels
-    else:
-        missing = array.dtype.kind == "f" and bool(np.isnan(array).any())
-        if missing or (array.dtype.kind == "O" and any(v is None or v != v for v in array)):
-            raise ValueError(
-                f"{name} has missing values: drop those rows, an audit needs a label for each row."
-            )
-        labels = np.unique(array).tolist()
-        if not labels:
-            raise ValueError(f"{name} has no rows: an audit needs some.")
-    if positive is None:
-        if len(labels) > 2:
-            raise ValueError(
-                f"{name} has {len(labels)} labels ({', '.join(map(repr, labels[:5]))}, ...): pass "
-                "positive=... to audit one label against the rest."
-            )
-        positive = labels[-1]
-    return (array == positive).astype(np.int64), labels
+        return array, [False, True]
+    if array.dtype.kind in "iu" and array.min() >= 0 and array.max() <= 1:
+        return array, [0, 1]
+    missing = array.dtype.kind == "f" and bool(np.isnan(array).any())
+    if missing or (array.dtype.kind == "O" and any(v is None or v != v for v in array)):
+        raise ValueError(
+            f"{name} has missing values: drop those rows, an audit needs a label for each row."
+        )
+    return array, np.unique(array).tolist()
+
+
+def too_many(name: str, labels: list[Any]) -> ValueError:
+    """The error for more than two labels."""
+    return ValueError(
+        f"{name} has {len(labels)} labels ({', '.join(map(repr, labels[:5]))}, ...): pass positive=... to "
+        "audit one label against the rest."
+    )
+
+
+def binary(values: Any, positive: Any, name: str) -> tuple[NDArray[np.int64], Any]:
+    """1 where a value is the positive label, by default the last of two; and that label."""
+    array, labels = label_column(values, name)
+    if positive is None and len(labels) > 2:
+        raise too_many(name, labels)
+    label = labels[-1] if positive is None else positive
+    return (array == label).astype(np.int64), label
 
 
 def shown(name: Any, most: int = 60) -> str:

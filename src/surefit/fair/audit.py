@@ -22,7 +22,7 @@ import numpy as np
 from ..certificate import Certificate, Claim
 from ._audit_claims import audit_claims, check_tolerance
 from ._calibration import calibration_table, check_score
-from ._groups import as_codes, binary, columns_of, crossed
+from ._groups import as_codes, columns_of, crossed, label_column, too_many
 from ._tables import forced_rates, group_gaps, group_rows, overall_row
 from .criteria import RATES, STATED, differences, group_rates
 
@@ -276,21 +276,22 @@ def audit(
 
 def _labels(y: Any, decision: Any, positive: Any) -> tuple[Any, Any, Any]:
     """Label and decision of each row as 0 or 1, and the positive label."""
-    truth, labels = binary(y, positive, "y")
-    if not len(truth):
-        raise ValueError("y has no rows: an audit needs some.")
-    label = labels[-1] if positive is None else positive
-    decided, decisions = binary(decision, label, "decision")
+    truth, labels = label_column(y, "y")
+    decided, decisions = label_column(decision, "decision")
     if len(decided) != len(truth):
         raise ValueError(f"decision has {len(decided)} rows, y has {len(truth)}: they must match.")
-    known = set(labels)
-    strange = [d for d in decisions if d not in known and d != label]
-    if strange and len(known) > 1:
+    strange = [d for d in decisions if d not in labels and d != positive]
+    if strange and len(labels) > 1:
         raise ValueError(
             f"decision has the label {strange[0]!r}, y has {labels}: pass decisions in the labels of y."
         )
-    if positive is not None and positive not in [*labels, *decisions]:
+    every = [*labels, *strange]  # where y has one label, decisions may have the other
+    if positive is None:
+        if len(every) > 2:
+            raise too_many("y" if len(labels) > 2 else "decision", every)
+        positive = max(every)
+    elif positive not in [*every, *decisions]:
         raise ValueError(
             f"positive={positive!r} occurs neither in y (labels {labels}) nor in decision: give a label of y."
         )
-    return truth, decided, label
+    return (truth == positive).astype(np.int64), (decided == positive).astype(np.int64), positive

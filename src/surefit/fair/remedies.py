@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
+from ..certificate import CertificateWarning
 from ..linear_model import LogisticRegression
 from ._groups import binary
 from ._sensitive import one_column
@@ -87,8 +89,7 @@ def compare_remedies(
         )
     groups = np.array(names)[codes]  # texts, so that an error names the group
     base = LogisticRegression(C=C).fit(X, y) if model is None else model
-    y, found_labels = binary(y, positive, "y")
-    label = found_labels[-1] if positive is None else positive
+    y, label = binary(y, positive, "y")
     y_test = (y_test == label).astype(np.int64)
 
     def thresholds(constraint: str) -> Any:
@@ -123,7 +124,9 @@ def compare_remedies(
     for remedy, what, make in plan:
         row: dict[str, Any] = {"remedy": remedy, "what": what, "failed": ""}
         try:
-            fitted, decide = make()
+            with warnings.catch_warnings():  # a claim that fails is said in the row
+                warnings.simplefilter("ignore", CertificateWarning)
+                fitted, decide = make()
         except ValueError as error:  # such as a group without positives
             rows.append({**row, **_nothing(), "failed": str(error)})
             continue
