@@ -131,6 +131,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Table, frame or dict of columns
+            In a frame, null and NaN are missing; words such as ``NA`` are read by :func:`read_table`.
         y : ignored
 
         Returns

@@ -167,6 +167,17 @@ def test_rare_categories_are_pooled() -> None:
     assert two.transform({"k": ["a", "z", "b"]}).ravel().tolist() == [0.0, 1.0, 1.0]
 
 
+def test_words_for_missing_are_the_readers_business() -> None:
+    """A value that the reader was told to keep is a category like any other."""
+    data = b"k,x\nNA,1\nb,2\nNA,4\nd,8\n"
+    kept = TableEncoder([{"name": "k", "role": "categorical"}]).fit(
+        read_table(data, missing=["?"]).frame
+    )
+    assert kept.categories_["k"] == ["NA", "b", "d"]
+    gone = TableEncoder([{"name": "k", "role": "categorical"}]).fit(read_table(data).frame)
+    assert gone.get_feature_names_out().tolist() == ["k=d", "k missing"]
+
+
 def test_unseen_categories_without_pooling_are_zeros() -> None:
     encoder = TableEncoder().fit({"k": ["a", "b", "c"] * 10})
     assert encoder.transform({"k": ["zebra"]}).tolist() == [[0.0, 0.0, 0.0]]
@@ -220,7 +231,7 @@ def test_constants_of_a_fold() -> None:
         {"name": "k", "role": "categorical"},
         {"name": "z", "role": "numeric"},
     ]
-    encoder = TableEncoder(columns).fit({"x": [0.1] * 7, "k": ["a"] * 7, "z": ["?"] * 7})
+    encoder = TableEncoder(columns).fit({"x": [0.1] * 7, "k": ["a"] * 7, "z": [None] * 7})
     matrix = encoder.transform({"x": [0.1, 1.1], "k": ["a", "b"], "z": ["3", None]})
     assert encoder.get_feature_names_out().tolist() == ["x", "z", "z missing"]
     np.testing.assert_allclose(matrix, [[0, 3, 0], [1, 0, 1]], atol=4 * EPS)

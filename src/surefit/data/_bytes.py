@@ -43,6 +43,8 @@ def read_bytes(source: Any) -> tuple[bytes, str]:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), "table"
     if isinstance(source, str) and source == "-":
+        if sys.stdin is None:
+            raise TableError("standard input is closed; name a file instead of '-'.")
         return _drain(getattr(sys.stdin, "buffer", sys.stdin), "standard input"), "standard input"
     if hasattr(source, "read"):
         name = getattr(source, "name", "table")

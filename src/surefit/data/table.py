@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._words import TableError, listed, shown
-from .parsing import MISSING, Parsing
+from .parsing import Parsing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,8 +110,8 @@ def _plain(column: pl.Series) -> list[bytes]:
 
 
 def as_frame(data: Any) -> pl.DataFrame:
-    """A polars frame from a :class:`Table`; from a frame or dict, trimmed and with missing values out."""
-    return data.frame if isinstance(data, Table) else blank_out(as_plain_frame(data), MISSING)[0]
+    """A polars frame from a :class:`Table`, or with tidy columns from a frame of any kind or a dict."""
+    return data.frame if isinstance(data, Table) else as_plain_frame(data)
 
 
 def blank_out(frame: pl.DataFrame, markers: Sequence[str]) -> tuple[pl.DataFrame, dict[str, int]]:
