@@ -1,4 +1,4 @@
-"""Proxies: strengths are known statistics, p values hold for any distribution, limits are about fresh rows."""
+"""Proxies: strengths are known statistics, p values hold for any distribution, limits cover the truth."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_strength_of_a_column_is_the_squared_correlation_and_of_indicators_crame
 
 
 def test_p_values_of_columns_that_know_nothing_are_rarely_small():
-    """Heavy tails, one spike, constants: the least corrected p value is below 0.2 in at most 20 of 100 draws."""
+    """Heavy tails, a spike, a constant: the least p value is below 0.2 in a fifth of draws at most."""
     rng = np.random.default_rng(1)
     below = 0
     for _ in range(300):

@@ -112,6 +112,24 @@ def test_certificates_notice_a_nudge_and_other_data():
     assert not surefit.verify(single, Z, y).ok
 
 
+def test_rounding_of_the_scores_changes_no_decision_and_no_claim():
+    """Another machine sums in another order: scores that differ in their last bits."""
+    score, y, g = sample(7, 500, 3, digits=6)
+    rng = np.random.default_rng(0)
+    for randomize in (True, False):
+        model = GroupThresholds("passthrough", randomize=randomize).fit(
+            score[:, None], y, sensitive=g
+        )
+        noisy = score * (1 + 4e-16 * rng.integers(-2, 3, len(score)))
+        assert (noisy != score).any()
+        again = model.verify(noisy[:, None], y, sensitive=g)
+        assert [claim.name for claim in again.failed] == ["data"]
+        np.testing.assert_array_equal(
+            model.predict_proba(noisy[:, None], sensitive=g),
+            model.predict_proba(score[:, None], sensitive=g),
+        )
+
+
 def test_labels_beside_x_are_verified_through_the_model():
     score, y, g = sample(4, 200, 2)
     names = np.array(["left", "right"])[g]

@@ -23,17 +23,31 @@ CONSTRAINTS = ("demographic_parity", "equal_opportunity", "predictive_equality",
 
 @dataclass(frozen=True)
 class Curve:
-    """The points of one group: thresholds from +inf downwards, and the rows accepted at each.
+    """The points of one group: how many rows are accepted with its highest k scores, k = 0, 1, ...
 
     Attributes
     ----------
-    thresholds, tp, fp : arrays of shape (points,)
-        Accept scores of at least the threshold: so many positives, so many negatives.
+    scores : array of shape (points - 1,)
+        The different scores, falling.
+    tp, fp : arrays of shape (points,)
+        Positives and negatives among the rows with the k highest of them.
     """
 
-    thresholds: Array
+    scores: Array
     tp: Array
     fp: Array
+
+    @property
+    def thresholds(self) -> Array:
+        """A threshold for each point, half way between two scores: rounding of a score does not matter."""
+        above, below = self.scores[:-1], self.scores[1:]
+        middle = below + 0.5 * (above - below)
+        middle = np.where((middle > below) & (middle <= above), middle, above)
+        return np.concatenate([[np.inf], middle, [-np.inf]])
+
+    def point(self, thresholds: Array) -> NDArray[np.intp]:
+        """The point that each threshold makes: how many of the scores are at least that."""
+        return np.searchsorted(-self.scores, -thresholds, side="right")
 
     @property
     def positives(self) -> float:
@@ -74,7 +88,7 @@ def curves(
         last = np.append(np.flatnonzero(s[1:] != s[:-1]), len(s) - 1)  # of each different score
         tp = np.concatenate([[0.0], hits[last]])
         total = np.concatenate([[0.0], last + 1.0])
-        found.append(Curve(np.concatenate([[np.inf], s[last]]), tp, total - tp))
+        found.append(Curve(s[last], tp, total - tp))
     return found
 
 

@@ -36,8 +36,7 @@ def expected(found: list[Curve], thresholds: Array, weights: Array) -> tuple[Arr
     """Expected true and false positives of the rule in each group."""
     tp, fp = np.zeros(len(found)), np.zeros(len(found))
     for g, curve in enumerate(found):
-        # thresholds fall along the curve: the last point at or above t accepts the scores of at least t
-        at = np.searchsorted(-curve.thresholds, -thresholds[g], side="right") - 1
+        at = curve.point(thresholds[g])
         tp[g], fp[g] = weights[g] @ curve.tp[at], weights[g] @ curve.fp[at]
     return tp, fp
 

@@ -93,7 +93,9 @@ def compare_remedies(
     y_test = (y_test == label).astype(np.int64)
 
     def thresholds(constraint: str) -> Any:
-        rule = GroupThresholds("passthrough", constraint=constraint, random_state=random_state)
+        rule = GroupThresholds(
+            "passthrough", constraint=constraint, draws="independent", random_state=random_state
+        )  # draws that do not depend on the last bits of a score
         score = _scores(base, label, X), _scores(base, label, X_test)
         rule.fit(score[0], y, sensitive=groups)
         return rule, lambda m: m.predict(score[1], sensitive=labels)
