@@ -12,7 +12,15 @@ from ..data import Schema, Table, TableError, propose_schema, shown
 from .model import TableModel
 from .prepare import Rows
 
-__all__ = ["check_numbers", "check_parts", "classes_of", "known", "scale_target", "schema_of"]
+__all__ = [
+    "check_numbers",
+    "check_parts",
+    "classes_of",
+    "known",
+    "notes_of",
+    "scale_target",
+    "schema_of",
+]
 
 
 def check_numbers(holdout: float, delta: float, seconds: float) -> None:
@@ -57,10 +65,15 @@ def schema_of(
     schema = propose_schema(
         table, target, sensitive=tuple(sensitive), task=task, roles=parts, seed=seed
     )
-    notes = [f"{note['what']}: {note['value']} ({note['how']})" for note in schema.notes]
+    notes = notes_of(schema)
     if dropped:
         notes.append(f"left out on request: {', '.join(shown(name) for name in dropped)}")
     return table, schema, notes
+
+
+def notes_of(schema: Schema) -> list[str]:
+    """What the user should know of the schema, a line a note."""
+    return [f"{note['what']}: {note['value']} ({note['how']})" for note in schema.notes]
 
 
 def classes_of(schema: Schema, positive: str | None) -> list[str] | None:

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Certificate, CertificateWarning
-from ..data import Schema, Table, TableError, read_table, shown
+from ..data import Schema, Table, TableError, read_table
 from ..fingerprint import fingerprint
 from .asked import check_numbers, check_parts, classes_of, known, scale_target, schema_of
 from .drawings import drawings
+from .facts import UNTESTED, about_of, stopped_of
 from .fairness import fairness
 from .losses import TableLoss
 from .measuring import add_reference, final_fit, log_of, measure, measure_finalists
@@ -164,7 +165,7 @@ def _fit(
         chosen = trials[0]
         if chosen.status.startswith("failed"):
             raise TableError(f"no model could be fitted: {chosen.status}")
-        chosen.status = "fitted without a search"
+        chosen.status = UNTESTED
     watch.say("fitting the chosen model", done=0.6)
     model.encoder_ = new_encoder(schema).fit(rows.table.frame[rows.train])
     X_train = model.encoder_.transform(rows.table.frame[rows.train])
@@ -190,6 +191,8 @@ def _fit(
         found = watch.optional(name.replace("_", " "), job, seconds=cost, share=0.97)
         if found is not None:
             model.evidence_[name] = found
+        elif watch.left(0.9) <= 0 and not watch.interrupted:
+            watch.skip(name.replace("_", " "))  # begun, but there was no time for two points
     model.created_ = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     model.skipped_ = list(watch.skipped)
     model.interrupted_ = bool(watch.interrupted)
@@ -223,15 +226,7 @@ def _certify(
     model.evidence_ = evidence
     model.sections_ = {name: [c.to_dict() for c in claims] for name, claims in sections.items()}
     everything = tuple(claim for claims in sections.values() for claim in claims)
-    stopped = "the candidates of the plan were tried"
-    if watch.interrupted:
-        stopped = "the user interrupted it"
-    elif any(not record["tried"] for record in model.candidates_ if record["certified"]):
-        stopped = "the time was up, or a candidate could not be fitted"
-    model.certificate_ = Certificate(everything, model.raw_id_, stopped, _about(model))
+    stopped = stopped_of(model, watch.interrupted)
+    model.certificate_ = Certificate(everything, model.raw_id_, stopped, about_of(model))
     if not model.certificate_.ok:
         warnings.warn(model.certificate_.failure_message(), CertificateWarning, stacklevel=4)
-
-
-def _about(model: TableModel) -> str:
-    return f"{type(model.model_).__name__} for '{shown(model.target)}'"

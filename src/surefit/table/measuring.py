@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import TableError
+from .facts import score_name
 from .losses import TableLoss
 from .model import TableModel
 from .plan import Candidate
@@ -101,7 +102,7 @@ def add_reference(
             "params": {},
             "value": None,
             "score": None,
-            "score_name": model.candidates_[0]["score_name"],
+            "score_name": score_name(model.task),
             "seconds": round(seconds, 4),
             "status": "uncertified reference",
             "tried": False,
@@ -120,7 +121,7 @@ def log_of(trials: list[Trial], loss: TableLoss, scale: float) -> list[dict[str,
             "params": dict(trial.candidate.params),
             "value": trial.candidate.value,
             "score": trial.loss * scale if trial.tried else None,
-            "score_name": "error" if loss.task == "classification" else "mean absolute error",
+            "score_name": score_name(loss.task),
             "seconds": round(trial.seconds, 4),
             "status": trial.status,
             "tried": trial.tried,

@@ -43,6 +43,8 @@ _PARTS: dict[str, Any] = {
     "skipped_": list,
     "sections_": dict,
     "evidence_": dict,
+    "roles_": dict,
+    "interrupted_": bool,
     "certificate_": Certificate,
 }
 SECTIONS = ("optimality", "generalisation", "robustness", "fairness")

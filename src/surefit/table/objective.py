@@ -72,7 +72,8 @@ def objective_curve(
         return None
     gap = certificate["duality gap"].observed
     steps, values = [], []
-    total = int(np.max(np.atleast_1d(getattr(model, "n_iter_", None) or 0)))
+    counts = getattr(model, "n_iter_", None)  # None where there are no steps; one for each class
+    total = 0 if counts is None else int(np.max(counts))
     for k in STEPS:
         if k >= total or watch.left(share) <= 0:
             break

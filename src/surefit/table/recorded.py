@@ -6,57 +6,73 @@ Numbers are compared to the rounding of another machine, text to the letter.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
-from ..certificate import Claim, Kind, Status
+from ..certificate import Certificate, Claim, Kind
 from ..data import propose_schema
+from .asked import notes_of
 from .model import SECTIONS, TableModel
+
+# of a sentence; a digit that belongs to a word, such as a fingerprint's, is none
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")
+_FLOOR = re.compile(r" \(to rounding: below the floor [^)]*\)$")
+_ROUNDING = 1e-4  # two residuals below it are both as good as nothing, and differ between machines
 
 __all__ = ["alike", "document_claim", "evidence_claim", "recorded_claim", "schema_claim"]
 
 
-def recorded_claim(model: TableModel, sections: dict[str, tuple[Claim, ...]]) -> Claim:
-    """The claims in the file are those found: same names, statuses, numbers."""
+def recorded_claim(model: TableModel, sections: dict[str, list[Claim]], own: list[Claim]) -> Claim:
+    """The claims in the file are those found: same names, statuses, sentences, numbers.
+
+    ``sections`` are the claims as they are made at the end of a fit, ``own`` those of the estimator alone.
+    """
     wrong = []
     for name in SECTIONS:
-        recorded = model.claims(name) if name in model.sections_ else []
-        found = list(sections[name])
-        if name == "optimality":  # verify decides what the fit left undecided, and adds the data
-            recorded, found = _decided(recorded, found)
+        recorded, found = model.claims(name), list(sections[name])
         if [c.name for c in recorded] != [c.name for c in found]:
             wrong.append(f"the list of claims on {name}")
             continue
         wrong += [f"{name}: {a.name}" for a, b in zip(recorded, found) if not _same(a, b)]
     flat = [claim for name in SECTIONS for claim in model.claims(name)]
-    if {c.name: c for c in flat} != {c.name: c for c in model.certificate_.claims}:
+    if Certificate(tuple(flat)).claims != model.certificate_.claims:
         wrong.append("the certificate, which is not that of the sections")
+    inner = model.model_.certificate_.claims
+    if [c.name for c in inner] != [c.name for c in own] or not all(map(_same, inner, own)):
+        wrong.append("the certificate of the estimator")
     words = f"the {len(flat)} recorded claims are those found"
     if wrong:
         words = f"recorded claims differ from those found: {'; '.join(wrong[:5])}"
     return Claim.check("record", words, Kind.EXACT, float(len(wrong)), 0.0, "GEN-6")
 
 
-def _decided(recorded: list[Claim], found: list[Claim]) -> tuple[list[Claim], list[Claim]]:
-    """The claims on the fit that were decided then, and the same ones now."""
-    then = [claim for claim in recorded if claim.status is not Status.UNDECIDED]
-    now = {claim.name: claim for claim in found}
-    return then, [now[claim.name] for claim in then if claim.name in now]
-
-
 def _same(a: Claim, b: Claim) -> bool:
-    """Equal but for the rounding of another machine: kind, status, source and numbers."""
+    """Equal but for the rounding of another machine: kind, status, source, sentence and numbers."""
     if (a.kind, a.status, a.source) != (b.kind, b.status, b.source):
         return False
-    if a.kind in (Kind.STATISTICAL, Kind.BOUND, Kind.EMPIRICAL) and a.statement != b.statement:
-        return False
-    pairs = ((a.observed, b.observed), (a.bound, b.bound))
     if a.kind in (Kind.OPTIMAL, Kind.EXACT, Kind.STATIONARY):  # residuals at rounding level
         return (
-            abs(a.bound - b.bound) <= 1e-6 * abs(b.bound)
-            or a.bound == b.bound
-            or a.bound != a.bound
+            _same_sentence(a.statement, b.statement)
+            and _near(a.bound, b.bound, 1e-6 * abs(b.bound) + 1e-9)
+            and _near(a.observed, b.observed, 1e-3 * abs(b.bound))
         )
-    return all((x != x and z != z) or abs(x - z) <= 1e-9 * max(1.0, abs(z)) for x, z in pairs)
+    pairs = ((a.observed, b.observed), (a.bound, b.bound))
+    return a.statement == b.statement and all(
+        _near(x, z, 1e-9 * max(1.0, abs(z))) for x, z in pairs
+    )
+
+
+def _near(x: float, z: float, limit: float) -> bool:
+    return bool(x == z) or (x != x and z != z) or abs(x - z) <= limit
+
+
+def _same_sentence(a: str, b: str) -> bool:
+    """The same words, and the same numbers but for those at rounding level."""
+    a, b = (_FLOOR.sub("", text) for text in (a, b))
+    if _NUMBER.sub("#", a) != _NUMBER.sub("#", b):
+        return False
+    pairs = zip(map(float, _NUMBER.findall(a)), map(float, _NUMBER.findall(b)))
+    return all(_near(x, z, max(1e-3 * abs(z), _ROUNDING)) for x, z in pairs)
 
 
 def document_claim(model: TableModel, document: Any) -> Claim:
@@ -74,24 +90,27 @@ def schema_claim(model: TableModel, table: Any) -> Claim:
     """The parts that the columns play are those that the table and the stated roles give."""
     try:
         parts = dict.fromkeys(model.sensitive, "ignored") | dict(model.roles_)
-        found = propose_schema(
+        stated = dict(model.schema_)
+        auto = any(note["what"] == "task" for note in stated["notes"])
+        schema = propose_schema(
             table,
             model.target,
             sensitive=tuple(model.sensitive),
-            task=model.task,
+            task="auto" if auto else model.task,
             roles=parts,
             seed=model.seed,
-        ).to_dict()
-    except (ValueError, TypeError, AttributeError) as error:
+        )
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
         words = f"the schema cannot be proposed again: {str(error)[:200]}"
         return Claim.check("schema", words, Kind.EXACT, 1.0, 0.0, "DAT-1")
-    stated = dict(model.schema_)
-    wrong = [
-        key
-        for key in ("columns", "target", "task", "classes", "sensitive")
-        if not alike(stated.get(key), found[key])
-    ]
+    found = schema.to_dict()
+    wrong = [key for key in found if not alike(stated.get(key), found[key])]
     facts = model.data_
+    notes = [str(note) for note in facts.get("notes", [])]
+    if notes and notes[-1].startswith("left out on request: "):  # of columns that are not there
+        notes = notes[:-1]
+    if notes != notes_of(schema):
+        wrong.append("notes")
     if facts.get("rows") != table.rows or facts.get("columns") != len(table.columns):
         wrong.append("size")
     words = "the parts that the columns play are those that the table gives"
@@ -103,7 +122,11 @@ def schema_claim(model: TableModel, table: Any) -> Claim:
 def evidence_claim(model: TableModel, found: dict[str, Any], left_out: set[str]) -> Claim:
     """The numbers behind the pictures of the report are those found again."""
     recorded = model.evidence_
-    wrong = [name for name in found if name in recorded and not alike(recorded[name], found[name])]
+    wrong = [
+        name
+        for name in found
+        if name not in recorded or not _drawn(name, recorded[name], found[name])
+    ]
     wrong += [name for name in recorded if name not in found and name not in left_out]
     count = len(recorded) - len(left_out & set(recorded))
     words = f"the numbers behind {count} of {len(recorded)} pictures of the report are those found"
@@ -112,17 +135,32 @@ def evidence_claim(model: TableModel, found: dict[str, Any], left_out: set[str])
     return Claim.check("evidence", words, Kind.EXACT, float(len(wrong)), 0.0, "GEN-6")
 
 
-def alike(a: Any, b: Any) -> bool:
-    """Equal, numbers to 1e-6 of their size."""
+_STEPS = {
+    "objective": ("iterations", "values"),
+    "learning_curve": ("rows", "train", "validation"),
+}
+
+
+def _drawn(name: str, recorded: Any, found: Any) -> bool:
+    """Whether a picture is the one found; of a curve, steps that there was no time for may be missing."""
+    if name in _STEPS:
+        steps, *lists = _STEPS[name]
+        places = [k for k, step in enumerate(found[steps]) if step in recorded[steps]]
+        found = {**found, **{key: [found[key][k] for k in places] for key in (steps, *lists)}}
+    return alike(recorded, found)
+
+
+def alike(a: Any, b: Any, tolerance: float = 1e-6) -> bool:
+    """Equal, numbers to ``tolerance`` of their size."""
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(alike(a[key], b[key], tolerance) for key in a)
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b))
+        return len(a) == len(b) and all(alike(x, y, tolerance) for x, y in zip(a, b))
     if isinstance(a, bool) or isinstance(b, bool) or not _is_number(a) or not _is_number(b):
         return bool(a == b)
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) and math.isnan(b)
-    return bool(a == b) or abs(a - b) <= 1e-6 * max(abs(a), abs(b)) + 1e-12
+    return bool(a == b) or abs(a - b) <= tolerance * max(abs(a), abs(b)) + 1e-12
 
 
 def _is_number(value: Any) -> bool:

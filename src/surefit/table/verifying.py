@@ -22,16 +22,15 @@ from ..data import TableError
 from ..fingerprint import fingerprint
 from .document import plain
 from .drawings import drawings
+from .facts import facts_claim
 from .fairness import fairness
-from .losses import TableLoss
-from .measuring import measure
 from .model import SECTIONS, TableModel
-from .plan import Candidate, plan
+from .plan import plan
 from .prepare import Rows, folds_of, n_folds_of, new_encoder, rows_of
 from .recorded import alike, document_claim, evidence_claim, recorded_claim, schema_claim
-from .reference import fit_reference
+from .refitting import holdout_claim, measured_again, model_claim, scores_claim, search_again
 from .robustness import robustness
-from .search import ERRORS, Trial, fit_quietly, search
+from .search import ERRORS
 from .sections import generalisation, holdout_limits, optimality, withdrawn
 from .watch import Watch
 
@@ -105,13 +104,12 @@ def verify_table(
     record.append(schema_claim(model, table))
     try:
         sections = _recompute(model, table, record, quick, watch)
+        if document is not None:
+            record.append(document_claim(model, document))
     except (TableError, *ERRORS, LookupError, TypeError, AttributeError) as error:
         words = f"the claims cannot be recomputed: {str(error)[:300]}"
         record.append(Claim.check("record", words, Kind.EXACT, 1.0, 0.0, "GEN-6"))
         return _outcome(model, record, {})
-    record.append(recorded_claim(model, sections))
-    if document is not None:
-        record.append(document_claim(model, document))
     watch.close()
     return _outcome(model, record, sections)
 
@@ -159,14 +157,16 @@ def _recompute(
     frame = rows.table.frame
     mine = model.encoder_.transform(frame[used])
     fresh = new_encoder(schema).fit(frame[used])
-    record.append(_encoding_claim(model, mine, fresh.transform(frame[used]), y[used]))
-    if model.task == "regression":
-        record.append(_scaling_claim(model, rows))
+    record.append(_encoding_claim(model, mine, fresh, y[used]))
+    record.append(_scaling_claim(model, rows))
+    record.append(facts_claim(model, len(rows.y)))
     X_hold = model.encoder_.transform(frame[rows.holdout])
     watch.say("checking the fit")
     sections: dict[str, list[Claim]] = {name: [] for name in SECTIONS}
     sections["optimality"] = optimality(verify_estimator(model.model_, mine, y[used]))
-    measured = _measured_again(model, rows, fresh, X_hold, y, record, watch)
+    others = model.encoder_.transform(frame[np.setdiff1d(np.arange(len(rows.y)), used)])
+    record.append(model_claim(model, mine, y[used], others))
+    measured = measured_again(model, rows, schema, y, watch)
     watch.say("checking the hold-out")
     sections["generalisation"], evidence = generalisation(model, rows, X_hold, measured)
     truth = rows.y[rows.holdout]
@@ -175,70 +175,26 @@ def _recompute(
     if model.sensitive:
         sections["fairness"], more = fairness(model, rows, X_hold, mine, watch)
         evidence |= more
-    limits = holdout_limits(model, measured, len(rows.holdout)) if measured else {}
-    record.append(_holdout_claim(model, limits))
+    record.append(holdout_claim(model, holdout_limits(model, measured, len(rows.holdout))))
     folds = folds_of(rows, schema, y, n_folds_of(len(rows.train)), model.seed)
-    trials = _search_again(model, rows, folds, quick, watch)
-    record.append(_scores_claim(model, rows, trials))
+    trials = search_again(model, rows, folds, quick, watch)
+    record.append(scores_claim(model, rows, trials))
     left_out = {"learning_curve", "validation_curve"} if quick else set()
     chosen = trials[model.chosen_]
     for name, job in drawings(model, rows, trials, chosen, folds, mine, y, watch).items():
-        if name in model.evidence_ and name not in left_out:
+        said = any(str(text).startswith(f"{name.replace('_', ' ')}: ") for text in model.skipped_)
+        if name not in left_out and (name in model.evidence_ or not said):
             watch.say(f"checking the picture: {name.replace('_', ' ')}")
             evidence[name] = job()
-    record.append(evidence_claim(model, plain(evidence), left_out))
+    made = {name: picture for name, picture in evidence.items() if picture is not None}
+    record.append(evidence_claim(model, plain(made), left_out))
+    own = list(_claims_at_fit(model, mine, y[used]))
+    as_made = {**sections, "optimality": own}
     if model.refit:
         sections = {name: withdrawn(name, claims) for name, claims in sections.items()}
+        as_made = {name: withdrawn(name, claims) for name, claims in as_made.items()}
+    record.append(recorded_claim(model, as_made, own))
     return {name: tuple(claims) for name, claims in sections.items()}
-
-
-def _search_again(
-    model: TableModel, rows: Rows, folds: Any, quick: bool, watch: Watch
-) -> list[Trial]:
-    """The trials of the log; those that were tried are fitted again, unless ``quick``."""
-    candidates = plan(model.task, model.models)
-    trials = [Trial(candidate) for candidate in candidates]
-    places = [k for k in range(len(candidates)) if model.candidates_[k]["tried"]]
-    if quick or not places:
-        return trials
-    loss = TableLoss(model.task, model.loss_width_ / model.scale_)
-    n_folds = n_folds_of(len(rows.train))
-    again = search([candidates[k] for k in places], folds, n_folds, loss, watch)
-    for place, trial in zip(places, again):
-        trials[place] = trial
-    return trials
-
-
-def _scores_claim(model: TableModel, rows: Rows, trials: list[Trial]) -> Claim:
-    """The validation scores in the log are those that the candidates have when they are tried again."""
-    name, source = "scores", "GEN-6"
-    places = [k for k, trial in enumerate(trials) if trial.tried]
-    if not places:
-        why = "the search was not repeated: its scores are as the file has them"
-        return Claim.undecided(name, why, Kind.EXACT, source)
-    recorded = np.array([model.candidates_[k]["score"] for k in places], dtype=np.float64)
-    found = np.array([trials[k].loss * model.scale_ for k in places])
-    # a classifier may decide a row at its boundary otherwise on another machine
-    limit = 2.0 / len(rows.train) if model.task == "classification" else 1e-6 * model.loss_width_
-    worst = float(np.max(np.abs(recorded - found)))
-    words = (
-        f"the validation scores of {len(places)} candidates, tried again, differ from those recorded by at "
-        f"most {worst:.1e}"
-    )
-    return Claim.check(name, words, Kind.EXACT, worst, limit, source)
-
-
-def _holdout_claim(model: TableModel, limits: dict[int, dict[str, float]]) -> Claim:
-    """The losses on the hold-out in the log are those found."""
-    wrong = 0
-    for place, entry in enumerate(model.candidates_):
-        if model.refit:
-            continue
-        wrong += not alike(entry["holdout"], limits.get(place))
-    words = f"the losses of {len(limits)} models on the hold-out are those recorded"
-    if wrong:
-        words = f"the losses of {wrong} models on the hold-out are not those recorded"
-    return Claim.check("hold-out", words, Kind.EXACT, float(wrong), 0.0, "GEN-6")
 
 
 def _rows(model: TableModel, table: Any) -> tuple[Any, Rows, NDArray[Any]]:
@@ -250,11 +206,19 @@ def _rows(model: TableModel, table: Any) -> tuple[Any, Rows, NDArray[Any]]:
     return schema, rows, y
 
 
-def _encoding_claim(model: TableModel, mine: Array, again: Array, y: NDArray[Any]) -> Claim:
+def _claims_at_fit(model: TableModel, X: Array, y: NDArray[Any]) -> tuple[Claim, ...]:
+    """The claims that the estimator makes at the end of its fit; a verification decides more of them."""
+    checked = model.model_._validate_training_data(X, y, None, reset=False)
+    return Certificate(tuple(model.model_._certify(*checked, full=False))).claims
+
+
+def _encoding_claim(model: TableModel, mine: Array, fresh: Any, y: NDArray[Any]) -> Claim:
     """The encoder of the file is the one that the training rows give, and so is the training matrix."""
-    found, fresh = fingerprint(mine, y, None), fingerprint(again, y, None)
+    found = fingerprint(mine, y, None)
     data_id = getattr(getattr(model.model_, "certificate_", None), "data_id", found)
-    same = found == model.matrix_id_ == fresh == data_id
+    same = found == model.matrix_id_ == data_id and alike(
+        _state(model.encoder_), _state(fresh), 1e-9
+    )
     words = (
         f"the training rows, encoded again, give the matrix of the fit (fingerprint {found})"
         if same
@@ -263,58 +227,20 @@ def _encoding_claim(model: TableModel, mine: Array, again: Array, y: NDArray[Any
     return Claim.check("encoding", words, Kind.EXACT, float(not same), 0.0, "DAT-1")
 
 
+def _state(encoder: Any) -> list[tuple[str, Any]]:
+    """What an encoder was made with and has learnt, the order of its columns included."""
+    learnt = {key: value for key, value in vars(encoder).items() if key.endswith("_")}
+    learnt["feature_names_in_"] = [str(name) for name in encoder.feature_names_in_]
+    learnt["blocks_"] = [list(item) for item in encoder.blocks_.items()]
+    return sorted((encoder.get_params() | learnt).items())
+
+
 def _scaling_claim(model: TableModel, rows: Rows) -> Claim:
     """Centre, scale and range of the target are those of the training rows."""
-    known = rows.y[rows.train]
-    same = (
-        model.centre_ == float(known.mean())
-        and model.scale_ == float(known.std())
-        and model.loss_width_ == float(known.max() - known.min())
-    )
+    wanted = [0.0, 1.0, 1.0]
+    if model.task == "regression":
+        known = rows.y[rows.train]
+        wanted = [float(known.mean()), float(known.std()), float(known.max() - known.min())]
+    same = alike([model.centre_, model.scale_, model.loss_width_], wanted, 1e-9)
     words = f"centre, scale and range of the target are {'' if same else 'not '}those of the training rows"
     return Claim.check("target", words, Kind.EXACT, float(not same), 0.0, "DAT-1")
-
-
-def _measured_again(
-    model: TableModel,
-    rows: Rows,
-    encoder: Any,
-    X_hold: Array,
-    y: NDArray[Any],
-    record: list[Claim],
-    watch: Watch,
-) -> dict[int, tuple[float, ...]]:
-    """Every model that was measured, fitted again; the shipped one is compared with its fit."""
-    frame = rows.table.frame
-    if model.refit:
-        return {}
-    X_train = encoder.transform(frame[rows.train])
-    measured: dict[int, tuple[float, ...]] = {}
-    for place, entry in enumerate(model.candidates_):
-        if entry["holdout"] is None:
-            continue
-        watch.say(f"fitting {entry['name']} again")
-        if not entry["certified"]:
-            fitted = fit_reference(encoder, X_train, y[rows.train], model)
-        else:
-            candidate = Candidate(model.task, entry["family"], entry["value"])
-            fitted = fit_quietly(candidate, X_train, y[rows.train])
-        if place == model.chosen_:
-            record.append(_model_claim(model, fitted, np.vstack([X_train, X_hold])))
-            fitted = model.model_
-        measured[place] = measure(model, fitted, X_hold, rows)
-    if model.chosen_ not in measured:
-        raise TableError("the shipped model was not measured on the hold-out, says its log")
-    return measured
-
-
-def _model_claim(model: TableModel, fitted: Any, X: Array) -> Claim:
-    """The shipped model predicts as a fit on the training rows alone does."""
-    mine, theirs = np.asarray(model.model_.predict(X)), np.asarray(fitted.predict(X))
-    if model.task == "classification":
-        differ = float((mine != theirs).sum())
-        words = f"it predicts all rows as a fit on the training rows does, but for {differ:.0f} of {len(X)}"
-        return Claim.check("model", words, Kind.EXACT, differ, 1.0, "GEN-6")
-    gap = float(np.abs(mine - theirs).max() / (1.0 + np.abs(theirs).max()))
-    words = f"it predicts all rows as a fit on the training rows does, to {gap:.1e}"
-    return Claim.check("model", words, Kind.EXACT, gap, 1e-6, "GEN-6")

@@ -51,16 +51,21 @@ class Watch:
     ) -> T | None:
         """Do ``work`` if there is time for about ``seconds`` of it; ``None``, with a note, otherwise."""
         if self.left(share) < seconds or self.interrupted:
-            why = "interrupted" if self.interrupted else "no time left"
-            self.skipped.append(f"{name}: {why}")
+            self.skip(name)
             return None
         self.say(name)
         try:
             return work()
         except KeyboardInterrupt:
             self.interrupt()
-            self.skipped.append(f"{name}: interrupted")
+            self.skip(name)
             return None
+
+    def skip(self, name: str) -> None:
+        """Something is left out: remember it, and why."""
+        text = f"{name}: {'interrupted' if self.interrupted else 'no time left'}"
+        if text not in self.skipped:
+            self.skipped.append(text)
 
     def interrupt(self) -> None:
         """Ctrl-C was pressed: what is not needed is left out from now on."""
