@@ -200,8 +200,9 @@ def _certify(
     if family is None:
         return certified, broken, "", []
     if isinstance(family, Neighbours):
-        certified = neighbours_robust(family, X, codes, threats)
-        return certified, broken, "distances between training rows", []
+        certified = neighbours_robust(family, X, codes, [*threats, threats[0].with_eps(0.0)])
+        claim = closed_form_claim(int((certified[-1] & wrong).sum()), n, "neighbour")
+        return certified[:-1], broken, "distances between training rows", [claim]
     plain = threats[0].with_eps(0.0)
     if isinstance(family, Linears):
         certified, fell = linear_decided(family, X, codes, [*threats, plain])
@@ -217,7 +218,8 @@ def _certify(
         below = kernel_lower(family, X, codes, [*threats, plain])
         certified, right = below[:-1] > 0.0, below[-1] > 0.0
         assert known.margin is not None
-        left = np.asarray(known.margin(X, codes)) < -1e-6 * np.abs(family.a).sum()
+        margin = np.asarray(known.margin(X, codes))
+        left = margin + 2.0 * (margin - below[-1]) < 0.0  # negative by more than rounding
         left &= family.rivals.shape[1] == 1  # a lost pair is not a lost vote
         method, words = "bounds on the kernel expansion", "kernel"
     differ = int(((right & wrong) | (left & ~wrong))[codes >= 0].sum())
