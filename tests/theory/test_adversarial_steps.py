@@ -181,3 +181,19 @@ def test_tensors_take_their_gradients_from_autograd():
         assert isinstance(tensors.x_adv, torch.Tensor)
         np.testing.assert_allclose(tensors.x_adv.numpy(), arrays.x_adv, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(tensors.success, arrays.success)
+
+
+@pytest.mark.parametrize("norm", [2, math.inf])
+def test_stopping_early_finds_the_same_rows(norm):
+    """A row whose margin is negative has fallen: going on only makes its loss larger."""
+    X, y = load("breast_cancer")
+    model = MODELS["gaussian"].fit(X[:200], y[:200])
+    threat = Threat(0.5 if norm == math.inf else 2.0, norm)
+    whole, early = (
+        pgd(model, X[200:], y[200:], threat, restarts=2, stop_early=stop, random_state=0)
+        for stop in (False, True)
+    )
+    assert early.success.mean() > 0.1
+    np.testing.assert_array_equal(whole.success[early.success], True)
+    assert (early.loss <= whole.loss).all()
+    assert (early.loss[early.success] < whole.loss[early.success]).any()

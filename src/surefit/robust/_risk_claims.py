@@ -61,8 +61,10 @@ def bracket_claim(
     both = int((broken & certified).any(axis=0).sum())
     statement = (
         f"the adversarial risk on these rows is at least {words} ({attacks}); {both} of these rows were "
-        f"certified, and of {checked} worst points that were tried {unproved} kept their label"
+        "certified"
     )
+    if checked:
+        statement += f", and of {checked} worst points that were tried {unproved} kept their label"
     return Claim.check(
         "attacked accuracy", statement, Kind.EMPIRICAL, float(both + unproved), 0.0, "ADV-2"
     )

@@ -12,7 +12,8 @@ largest is used:
 * *Taylor*, Gaussian kernel: the second derivative along a unit vector is at most :math:`\|w\|_H \sqrt{12
   \gamma^2}`, since :math:`\partial_u^2 \partial_{u'}^2 k = 12 \gamma^2` at u = u'. So :math:`D(x') \ge D(x)
   - \max_\delta \langle -\nabla D(x), \delta\rangle - \sqrt 3\, \gamma \|w\|_H r^2`, in which the
-  linear part knows the norm and the fixed columns of the attack;
+  linear part knows the norm and the fixed columns of the attack. Where there are few columns the curvature
+  at x itself is used: its least eigenvalue, and :math:`\|w\|_H \sqrt{120 \gamma^3}` for the third derivative;
 * *expansion*, polynomial kernel of degree p: with t_j = gamma <x, s_j> + coef0,
   :math:`D(x + \delta) = \sum_k \binom{p}{k} \gamma^k \sum_j w_j t_j^{p-k} \langle s_j, \delta\rangle^k`
   exactly. The linear part is as above; the k-th is at most :math:`r^k` times the Frobenius norm of
@@ -46,6 +47,7 @@ __all__ = ["kernel_lower"]
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 21
+_HESSIANS = 1 << 29  # products that the Hessians of a block may cost
 _LARGEST = 4000  # support vectors up to which the norm in the Hilbert space is computed
 
 
@@ -94,6 +96,7 @@ class _Block:
         # what the rounding of distances may change at x', with room to spare
         self.drift = 2.0 * (self._sum(self.high, self.low)[0] - self.now)
         self._slopes: list[Array] | None = None
+        self._bottoms: dict[bytes, Array] = {}
 
     def _range(self, r: Any, reach: Array | None) -> tuple[Array, Array]:
         """The least and largest value of each k(x', s_j)."""
@@ -122,7 +125,8 @@ class _Block:
         r = np.broadcast_to(threat.radius(self.X, order), len(self.X)) * (1.0 + 1e-12)
         low, high = self._range(r, threat.reach(self.X))
         found, error = self._sum(low, high)
-        fall = self._bend(r)
+        moves: NDArray[np.bool_] = np.any(threat.reach(self.X) > 0, axis=0)
+        fall = self._bend(r, moves)
         if fall is not None:
             linear = [threat.worst_linear(self.X, -g).bound for g in self._gradients()]
             fall = fall + np.stack(linear, axis=1) + self._rough * r[:, None]
@@ -159,11 +163,17 @@ class _Block:
             )
         return np.stack(found, axis=1)
 
-    def _bend(self, r: Array) -> Array | None:
+    def _bend(self, r: Array, moves: NDArray[np.bool_]) -> Array | None:
         """What the second and higher derivatives can take away within r; None where no bound is at hand."""
         kernel: Any = self.family.kernel
         if isinstance(kernel, Gaussian) and self.norms is not None:
-            return math.sqrt(3.0) * kernel.gamma * self.norms * (r**2)[:, None]
+            everywhere = math.sqrt(3.0) * kernel.gamma * self.norms * (r**2)[:, None]
+            bottom = self._curvature(moves)
+            if bottom is None:
+                return everywhere
+            third = math.sqrt(120.0 * kernel.gamma**3) / 6.0 * self.norms * (r**3)[:, None]
+            here = 0.5 * (r**2)[:, None] * np.maximum(-bottom, 0.0) + third
+            return np.minimum(everywhere, here)
         if isinstance(kernel, (Gaussian, Laplace)) or len(self.family.S) > _LARGEST:
             return None
         G, degree = self.family.S @ self.family.S.T, int(kernel.degree)
@@ -179,6 +189,30 @@ class _Block:
                 part[:, i] = np.sqrt(np.maximum(square, 0.0) + error)
             total += math.comb(degree, k) * abs(kernel.gamma) ** k * (r**k)[:, None] * part
         return total
+
+    def _curvature(self, moves: NDArray[np.bool_]) -> Array | None:
+        """The least eigenvalue of each margin's Hessian in the columns that move, rounded down (Gaussian)."""
+        kernel: Any = self.family.kernel
+        m, n = int(moves.sum()), len(self.X)
+        if not m or n * len(self.family.S) * m * m > _HESSIANS:
+            return None
+        key = moves.tobytes()
+        if key not in self._bottoms:
+            gamma, centre = kernel.gamma, self.family.S.mean(axis=0)
+            S, X = (self.family.S - centre)[:, moves], (self.X - centre)[:, moves]
+            squares = (S[:, :, None] * S[:, None, :]).reshape(len(S), -1)
+            longest = np.sqrt((X**2).sum(axis=1)) + np.sqrt((S**2).sum(axis=1)).max()
+            K, found = np.exp(-gamma * self.D**2), []
+            for w in self.W:
+                c = w * K
+                total, cross = c.sum(axis=1), X[:, :, None] * (c @ S)[:, None, :]
+                spread = (c @ squares).reshape(n, m, m) - cross - cross.transpose(0, 2, 1)
+                spread += total[:, None, None] * X[:, :, None] * X[:, None, :]
+                least = np.linalg.eigvalsh(4.0 * gamma**2 * spread)[:, 0] - 2.0 * gamma * total
+                scale = (gamma * longest**2 + 1.0) * gamma * np.abs(c).sum(axis=1)
+                found.append(least - 64.0 * m * self.terms * scale)
+            self._bottoms[key] = np.stack(found, axis=1)
+        return self._bottoms[key]
 
     def _sum(self, low: Array, high: Array) -> tuple[Array, Array]:
         plus, minus = np.maximum(self.W, 0.0).T, np.maximum(-self.W, 0.0).T
