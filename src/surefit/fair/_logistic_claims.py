@@ -22,7 +22,8 @@ def covariances(X: Array, attributes: Array, labels: Array | None = None) -> Arr
     """cov(A_k, x_j), one row for each k; within each label, where labels are given."""
     if labels is None:
         centred = attributes - attributes.mean(axis=0)
-        return centred.T @ (X - X.mean(axis=0)) / len(X)
+        # the mean of X drops out, but for the rounding of that of A
+        return (centred.T @ X - np.outer(centred.sum(axis=0), X.mean(axis=0))) / len(X)
     parts = [covariances(X[rows], attributes[rows]) for rows in (labels < 0, labels > 0)]
     return np.vstack(parts)
 

@@ -141,6 +141,12 @@ class UsesSensitive(Certified):
             )
         return kept
 
+    def _columns(self, Z: Any, places: list[int]) -> Any:
+        """These columns, row by row in memory; not copied where they are the first ones."""
+        if places == list(range(len(places))):
+            return Z[:, : len(places)]
+        return np.ascontiguousarray(Z[:, places])
+
     def _attributes(self, Z: Any) -> Array:
         """The sensitive attribute as numbers: the columns as they are, or one indicator a group."""
         if self.sensitive_columns is None:

@@ -97,7 +97,10 @@ class Decorrelate(TransformerMixin, UsesSensitive):
         self.attribute_mean_ = attributes.mean(axis=0) if attributes.size else np.zeros(0)
         centred = attributes - self.attribute_mean_
         values = features - features.mean(axis=0)
-        self.coef_ = np.linalg.lstsq(centred, values, rcond=None)[0]
+        # through the few columns of A: an orthogonal basis of them, whatever the number of features
+        basis, sizes, right = np.linalg.svd(centred, full_matrices=False)
+        kept = sizes > sizes.max(initial=0.0) * max(centred.shape) * np.finfo(np.float64).eps
+        self.coef_ = (right[kept].T / sizes[kept]) @ (basis[:, kept].T @ values)
         return self._seal(Z, None, None, "the regression was solved")
 
     def transform(self, X: Any, *, sensitive: Any = None) -> Any:
@@ -138,7 +141,9 @@ class Decorrelate(TransformerMixin, UsesSensitive):
 
     def _features(self, Z: Any) -> Array:
         """The columns to be changed, in float64."""
-        return np.asarray(Z[:, self._feature_places(self.n_features_in_)], dtype=np.float64)
+        return np.asarray(
+            self._columns(Z, self._feature_places(self.n_features_in_)), dtype=np.float64
+        )
 
     def _apply(self, Z: Any) -> Array:
         return self._features(Z) - self.alpha * (

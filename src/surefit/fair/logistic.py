@@ -28,6 +28,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from .._threads import rows_only
 from ..certificate import Claim
 from ..linear_model._logistic_fit import minimise
 from ..linear_model._logistic_predictions import LogOddsClassifier
@@ -140,22 +141,24 @@ class FairLogistic(LogOddsClassifier, UsesSensitive):
         Z, y, _ = self._validate_training_data(given, y, None, reset=True)
         self.classes_ = np.unique(y)
         signs, places = self._signs(y), self._used()
-        rows = np.asarray(Z[:, places], dtype=np.float64)
+        rows = np.asarray(self._columns(Z, places), dtype=np.float64, order="C")
         root = self._metric(rows, Z, signs)
         w0, b0 = np.zeros(len(places)), np.zeros(())
         if start is not None:
             w0, b0 = root.apply(start[0][places]), np.asarray(start[1])
-        fit = minimise(
-            root.rows(rows), signs, np.full(len(signs), float(self.C)), Logistic(),
-            ElasticNetPenalty(1.0, 0.0), (w0, b0), self.fit_intercept, tol=self.tol,
-            max_iter=self.max_iter, verbose=0, name=type(self).__name__, tasks=None,
-        )  # fmt: skip
+        changed, s = root.rows(rows), np.full(len(signs), float(self.C))
+        with rows_only(changed):
+            fit = minimise(
+                changed, signs, s, Logistic(), ElasticNetPenalty(1.0, 0.0), (w0, b0), self.fit_intercept,
+                tol=self.tol, max_iter=self.max_iter, verbose=0, name=type(self).__name__, tasks=None,
+            )  # fmt: skip
         v, b = fit.x
         self.coef_ = np.zeros((1, self.n_features_in_))
         self.coef_[0, places] = root.undo(v)
         self.intercept_ = np.atleast_1d(np.asarray(b, dtype=np.float64))
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
-        return self._seal(Z, y, None, fit.stop.value)
+        with rows_only(rows):
+            return self._seal(Z, y, None, fit.stop.value)
 
     def _used(self) -> list[int]:
         """The columns of X that have coefficients."""
@@ -189,7 +192,7 @@ class FairLogistic(LogOddsClassifier, UsesSensitive):
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         signs, places = self._signs(y), self._used()
-        rows = np.asarray(X[:, places], dtype=np.float64)
+        rows = np.asarray(self._columns(X, places), dtype=np.float64, order="C")
         outside = np.delete(self.coef_[0], places)
         return logistic_claims(
             rows, signs, self._metric(rows, X, signs), self.coef_[0, places], float(self.intercept_[0]),

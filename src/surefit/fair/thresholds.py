@@ -213,7 +213,7 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         return self._joined(X, sensitive, reset=False)
 
     def _features(self, Z: Any) -> Any:
-        return Z[:, self._feature_places(self.n_features_in_)]
+        return self._columns(Z, self._feature_places(self.n_features_in_))
 
     def _scores(self, Z: Any) -> Array:
         """The score of each row: the larger, the more it speaks for the second label."""
