@@ -32,6 +32,8 @@ def test_groups_with_few_rows_are_named_and_left_out_of_the_gap():
     assert "min_rows=30" in found.abstained[0]["why"]
     gap = found.gaps["race"]["independence"]
     assert gap["over"] == ["x", "y"]
+    claim = found.certificate["independence (race)"]
+    assert "between the 2 groups of race that could be measured" in claim.statement
     assert gap["observed"] < 0.1
     assert (
         audit(y, decision, sensitive=race, min_rows=2).gaps["sensitive"]["independence"]["observed"]

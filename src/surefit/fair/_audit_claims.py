@@ -52,12 +52,11 @@ def audit_claims(
     claims = []
     for attribute, found in gaps.items():
         for criterion in ("independence", "separation", "sufficiency", "error"):
-            what = f"the largest gap of {_WHAT[criterion]} between the groups of {shown(attribute)}"
-            name = f"{criterion} ({shown(attribute)})"
-            entry = found[criterion]
+            entry, name = found[criterion], f"{criterion} ({shown(attribute)})"
+            what = _gap_words(criterion, attribute, entry)
             claims.append(_claim(name, what, entry, delta, tolerance.get(criterion), criterion))
         name, entry = f"incompatibility ({shown(attribute)})", found["base_rate"]
-        what = f"the largest gap of the base rate between the groups of {shown(attribute)}"
+        what = _gap_words("base_rate", attribute, entry)
         claim = _claim(name, what, entry, delta, None, "base_rate")
         if attribute in incompatible and entry["low"] > 0.0:
             words = f"{claim.statement}; {incompatible[attribute]['statement']}"
@@ -74,6 +73,15 @@ def audit_claims(
     return tuple(claims)
 
 
+def _gap_words(criterion: str, attribute: str, entry: Mapping[str, Any]) -> str:
+    """Which gap, between which groups."""
+    many = f"{len(entry['over'])} " if len(entry["over"]) > 1 else ""
+    return (
+        f"the largest gap of {_WHAT[criterion]} between the {many}groups of {shown(attribute)} that could "
+        "be measured"
+    )
+
+
 def _claim(
     name: str,
     what: str,
@@ -85,7 +93,7 @@ def _claim(
     kind, source = Kind.STATISTICAL, SOURCES[criterion]
     low, high, observed = float(entry["low"]), float(entry["high"]), entry["observed"]
     if observed is None:
-        why = f"{what} cannot be measured: fewer than two groups have enough rows; {entry['why']}"
+        why = f"{what} is not known: fewer than two have enough rows; {entry['why']}"
         return Claim.undecided(name, why, kind, source)
     where = f"between {math.floor(low * 1e4) / 1e4:.4f} and {math.ceil(high * 1e4) / 1e4:.4f}"
     who = " and ".join(shown(group) for group in entry["groups"])
