@@ -206,7 +206,7 @@ MODEL: dict[str, Change] = {
     "seed": _set("seed", SEED + 1),
     "delta": _set("delta", 0.01),
     "no sensitive column": _set("sensitive", []),
-    "an immutable column": _set("immutable", ["debt_to_income"]),
+    "an immutable column": _set("immutable", ["payment_income"]),
     "another positive class": _set("positive", "no"),
     "a positive class that is none": _set("positive", "approved"),
     "no positive class": _set("positive", None),

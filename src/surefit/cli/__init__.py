@@ -17,9 +17,15 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 
-__all__ = ["main"]
+__all__ = ["STARTED", "main"]
+
+_program = False
+STARTED = (
+    time.monotonic()
+)  # ``--time`` counts from here: loading libraries is part of the user's wait
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         Those of the process by default.
     """
+    global _program
+    _program = arguments is None
     from ._app import run
 
     code = run(None if arguments is None else list(arguments))
@@ -37,6 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         raise SystemExit(code)
     return code
+
+
+def as_program() -> bool:
+    """Whether the command line was called as a program, not from Python."""
+    return _program
 
 
 def _quiet_pipe() -> None:

@@ -51,11 +51,18 @@ def listed(values: list[str] | None) -> list[str]:
 class BarWatch(Watch):
     """A bar on a terminal, with the time left; a line now and then elsewhere; nothing when ``quiet``."""
 
-    def __init__(self, seconds: float, *, quiet: bool = False, verbose: bool = False) -> None:
-        super().__init__(seconds)
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        started: float | None = None,
+    ) -> None:
+        super().__init__(seconds, started=started)
         self.quiet, self.verbose = quiet, verbose
         self.bar: Any = None
-        self.printed = self.start
+        self.printed = time.monotonic()
         if quiet:
             return
         self.console = console(stderr=True)

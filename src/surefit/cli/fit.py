@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ._interrupt import finishing, interruptible
 from ._say import BarWatch, console, listed, print_json, safe
 
 __all__ = ["fit"]
@@ -125,32 +126,33 @@ def fit(
         raise TableError(
             f"--target is needed: which column is to be predicted? The columns are {names}."
         )
-    watch = BarWatch(time, quiet=silent, verbose=verbose)
+    folder = out if out is not None else Path(f"{_stem(table.name)}-surefit")
+    _check_folder(folder)
+    options = {
+        "sensitive": listed(sensitive),
+        "immutable": listed(immutable),
+        "drop": listed(drop),
+        "roles": _roles(role),
+        "task": task,
+        "positive": positive,
+        "models": listed(models) or None,
+        "time": time,
+        "holdout": holdout,
+        "delta": round(1.0 - confidence, 12),
+        "refit": refit,
+        "reference": reference,
+        "seed": seed,
+    }
+    watch = BarWatch(time, quiet=silent, verbose=verbose, started=_started())
     if not silent:
         _say_reading(table)
-    try:
-        model = _fit(
-            table,
-            target,
-            watch,
-            sensitive=listed(sensitive),
-            immutable=listed(immutable),
-            drop=listed(drop),
-            roles=_roles(role),
-            task=task,
-            positive=positive,
-            models=listed(models) or None,
-            time=time,
-            holdout=holdout,
-            delta=round(1.0 - confidence, 12),
-            refit=refit,
-            reference=reference,
-            seed=seed,
-        )
-    finally:
-        watch.close()
-    folder = out if out is not None else Path(f"{_stem(table.name)}-surefit")
-    document = write(model, folder)
+    with interruptible(watch):
+        try:
+            model = _fit(table, target, watch, **options)
+        finally:
+            watch.close()
+        with finishing():
+            document = write(model, folder)
     if as_json:
         print_json(document)
     elif not quiet:
@@ -158,10 +160,17 @@ def fit(
 
         console().print(summary(document))
         for name in ("model.surefit", "certificate.json", "report.html"):
-            print(os.path.join(folder, name))
-    if model.interrupted_:
+            print(safe(os.path.join(folder, name)))
+    if model.interrupted_ or watch.interrupted:
         return 130
     return 0 if model.certificate_.ok else 1
+
+
+def _started() -> float | None:
+    """When the process began, where it is the program that runs; a call of ``main`` begins with itself."""
+    from . import STARTED, as_program
+
+    return STARTED if as_program() else None
 
 
 def _fit(table: Any, target: str, watch: BarWatch, **options: Any) -> Any:
@@ -184,13 +193,23 @@ def write(model: Any, folder: Path) -> dict[str, Any]:
     from .._files import write_atomically
     from ..report import render
 
-    folder.mkdir(parents=True, exist_ok=True)
     document: dict[str, Any] = model.document()
-    io.save(model, folder / "model.surefit")
     text = json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False)
+    page = render(document)
+    folder.mkdir(parents=True, exist_ok=True)
+    io.save(model, folder / "model.surefit")
     write_atomically(str(folder / "certificate.json"), [text.encode("ascii") + b"\n"])
-    write_atomically(str(folder / "report.html"), [render(document).encode("utf-8")])
+    write_atomically(str(folder / "report.html"), [page.encode("utf-8")])
     return document
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written to before the work, not after it."""
+    there = next(part for part in (folder, *folder.absolute().parents) if part.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(20, "--out must name a folder, but this is a file", str(there))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(13, "--out names a folder that may not be written to", str(there))
 
 
 def _say_reading(table: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ._say import print_json
+from ._say import print_json, safe
 
 __all__ = ["report"]
 
@@ -26,14 +26,14 @@ def report(
     """Write the report of a model again."""
     from .._files import write_atomically
     from ..report import render
-    from ._models import load_table_model
+    from ._models import load_table_model, unbroken
 
-    model = load_table_model(model_file)
-    document = model.document()
+    with unbroken(model_file):
+        document = load_table_model(model_file).document()
     if as_json:
         print_json(document)
         return 0
     path = str(out) if out is not None else os.path.join(os.path.dirname(model_file), "report.html")
     write_atomically(path, [render(document).encode("utf-8")])
-    print(path)
+    print(safe(path))
     return 0

@@ -16,9 +16,10 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print the document as JSON.")] = False,
 ) -> int:
     """Show the model, its data and its claims. What the file says is not checked here: see verify."""
-    from ._models import load_table_model
+    from ._models import load_table_model, unbroken
 
-    document = load_table_model(model_file).document()
+    with unbroken(model_file):
+        document = load_table_model(model_file).document()
     if as_json:
         print_json(document)
     else:

@@ -32,7 +32,7 @@ def verify(
 ) -> int:
     """Recompute every claim about a model from its table alone."""
     from ..table import verify_table
-    from ._models import load_document, load_table_model, read_for
+    from ._models import load_document, load_table_model, read_for, unbroken
 
     model = load_table_model(model_file)
     beside = os.path.join(os.path.dirname(model_file), "certificate.json")
@@ -41,7 +41,8 @@ def verify(
     table = read_for(model, source)
     watch = BarWatch(1e9, quiet=as_json or quiet)
     try:
-        outcome = verify_table(model, table, document=document, quick=quick, watch=watch)
+        with unbroken(model_file):
+            outcome = verify_table(model, table, document=document, quick=quick, watch=watch)
     finally:
         watch.close()
     if as_json:

@@ -192,7 +192,8 @@ class TableModel(Certified):
         if not wrong:
             sections = all(isinstance(self.sections_.get(name), list) for name in SECTIONS)
             wrong = [] if sections else ["sections_"]
-        if not wrong and self.task == "classification" and "classes_" not in vars(self):
+        labels = vars(self).get("classes_")
+        if not wrong and self.task == "classification" and not isinstance(labels, np.ndarray):
             wrong = ["classes_"]
         if wrong:
             raise ModelFileError(

@@ -106,30 +106,46 @@ def search(
     trials = [Trial(candidate) for candidate in candidates]
     known: dict[str, float] = {}  # seconds of a fit of the family on a whole fold
     try:
-        for place, trial in enumerate(trials):
-            name = trial.candidate.name
-            watch.say(f"trying {name}", done=place / len(trials))
-            first = place == 0  # something must be there to ship
-            cost = known.get(trial.candidate.family)
-            if cost is None:
-                cost = _probe(trial, folds(0), loss) if trial.candidate.kind.power > 1 else 0.0
-            if not first and cost * n_folds > watch.left(share):
-                left = max(0.0, watch.left(share))
-                trial.status = (
-                    f"left out: about {cost * n_folds:.0f} s were needed and {left:.0f} s were left"
-                )
-                continue
-            if trial.status.startswith("failed"):
-                continue
-            _cross_validate(trial, folds, n_folds, loss, watch, 1e9 if first else share)
-            if trial.losses:
-                known[trial.candidate.family] = trial.seconds / len(trial.losses)
+        with watch.breaking():
+            for place, trial in enumerate(trials):
+                if watch.interrupted:  # before the search began
+                    break
+                watch.say(f"trying {trial.candidate.name}", done=place / len(trials))
+                _try(trial, place == 0, known, folds, n_folds, loss, watch, share)
     except KeyboardInterrupt:
         watch.interrupt()
+    if watch.interrupted:
         for trial in trials:
             if trial.status.startswith("not reached"):
                 trial.status = "not reached: interrupted"
     return trials
+
+
+def _try(
+    trial: Trial,
+    first: bool,
+    known: dict[str, float],
+    folds: Callable[[int], Fold],
+    n_folds: int,
+    loss: TableLoss,
+    watch: Watch,
+    share: float,
+) -> None:
+    """One candidate, if there is time; the first is tried in any case, to have something to ship."""
+    cost = known.get(trial.candidate.family)
+    if cost is None:
+        cost = _probe(trial, folds(0), loss) if trial.candidate.kind.power > 1 else 0.0
+    if trial.status.startswith("failed"):
+        return
+    if not first and cost * n_folds > watch.left(share):
+        left = max(0.0, watch.left(share))
+        trial.status = (
+            f"left out: about {cost * n_folds:.0f} s were needed and {left:.0f} s were left"
+        )
+        return
+    _cross_validate(trial, folds, n_folds, loss, watch, 1e9 if first else share)
+    if trial.losses:
+        known[trial.candidate.family] = trial.seconds / len(trial.losses)
 
 
 def best_of(trials: list[Trial]) -> Trial | None:

@@ -7,8 +7,9 @@ draws a bar.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 __all__ = ["Watch"]
@@ -23,12 +24,15 @@ class Watch:
     ----------
     seconds : float
         How long the whole work may take.
+    started : float, optional
+        When it began, by ``time.monotonic()``; now by default.
     """
 
-    def __init__(self, seconds: float = 60.0) -> None:
+    def __init__(self, seconds: float = 60.0, *, started: float | None = None) -> None:
         self.seconds = float(seconds)
-        self.start = time.monotonic()
+        self.start = time.monotonic() if started is None else started
         self.interrupted = False
+        self.stoppable = False  # whether the work under way may be broken off where it is
         self.skipped: list[str] = []
 
     def left(self, share: float = 1.0) -> float:
@@ -55,11 +59,21 @@ class Watch:
             return None
         self.say(name)
         try:
-            return work()
+            with self.breaking():
+                return work()
         except KeyboardInterrupt:
             self.interrupt()
             self.skip(name)
             return None
+
+    @contextlib.contextmanager
+    def breaking(self) -> Iterator[None]:
+        """Work that Ctrl-C may break off; the caller goes on without it."""
+        self.stoppable = True
+        try:
+            yield
+        finally:
+            self.stoppable = False
 
     def skip(self, name: str) -> None:
         """Something is left out: remember it, and why."""
