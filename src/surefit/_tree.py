@@ -31,10 +31,13 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 CLASSES = {
     "BernoulliMixture": "surefit.mixture:BernoulliMixture",
     "ConstantPredictor": "surefit._binary_parts:ConstantPredictor",
+    "Decorrelate": "surefit.fair:Decorrelate",
     "ElasticNet": "surefit.linear_model:ElasticNet",
     "ElasticNetCV": "surefit.linear_model:ElasticNetCV",
+    "FairLogistic": "surefit.fair:FairLogistic",
     "Gaussian": "surefit.kernels:Gaussian",
     "GaussianMixture": "surefit.mixture:GaussianMixture",
+    "GroupThresholds": "surefit.fair:GroupThresholds",
     "GridSearchCV": "surefit.model_selection:GridSearchCV",
     "HoldOut": "surefit.model_selection:HoldOut",
     "HuberRegressor": "surefit.linear_model:HuberRegressor",

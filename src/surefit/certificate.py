@@ -252,8 +252,10 @@ class Certificate:
 
     def __rich__(self) -> Any:
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(title=f"Certificate of {self.about}" if self.about else "Certificate")
+        title = f"Certificate of {self.about}" if self.about else "Certificate"
+        table = Table(title=Text(title, style="table.title"))  # names come from data: no markup is read
         table.title_justify = "left"
         for column in ("", "kind", "claim", "observed", "bound"):
             numeric = column in ("observed", "bound")
@@ -263,11 +265,11 @@ class Certificate:
             table.add_row(
                 f"[{_COLOURS[c.status]}]{_MARKS[c.status]}[/]",
                 c.kind.value,
-                f"[bold]{c.name}[/bold]\n{c.statement}",
+                Text.assemble((c.name, "bold"), f"\n{c.statement}"),
                 f"{c.observed:.2e}" if decided else "",
                 f"{c.bound:.2e}" if decided else "",
             )
-        table.caption = "; ".join(self._footer()) or None
+        table.caption = Text("; ".join(self._footer()), style="table.caption") if self._footer() else None
         table.caption_justify = "left"
         return table
 

@@ -159,8 +159,8 @@ def _loss_sentence(model: Any) -> str:
     if model.task == "classification":
         text = (
             f"On rows it has not seen it is wrong in {_percent(record['loss'])} of cases; with "
-            f"{100 * (1 - model.delta):g} % confidence the true share is between {_percent(record['low'])} and "
-            f"{_percent(record['high'])}."
+            f"{100 * (1 - model.delta):g} % confidence the true share is between "
+            f"{_percent(record['low'])} and {_percent(record['high'])}."
         )
     else:
         text = (
@@ -214,8 +214,8 @@ def _fairness_sentences(model: Any) -> list[str]:
                 else "predicted above the median"
             )
             sentences.append(
-                f"Groups by {_quoted(record['attribute'])} differ by {100 * gap['gap']:.1f} percentage points in "
-                f"how often they are {what} (with {100 * (1 - model.delta):g} % confidence between "
+                f"Groups by {_quoted(record['attribute'])} differ by {100 * gap['gap']:.1f} percentage "
+                f"points in how often they are {what} (with {100 * (1 - model.delta):g} % confidence between "
                 f"{100 * gap['low']:.1f} and {100 * gap['high']:.1f})."
             )
     return sentences

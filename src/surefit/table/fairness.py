@@ -56,14 +56,16 @@ def _proxies(model: Any, rows: Rows, X: Array, name: str) -> tuple[Claim, dict[s
         delta=model.delta,
         random_state=model.seed,
     )
-    length = float(found["error_high"] - found["error_low"])
-    claim = Claim.check(
-        f"proxies ({name})", found["statement"], Kind.STATISTICAL, length, 1.0, "FAIR-1"
-    )
+    title, words = f"proxies ({name})", found["statement"]
+    if found["error_low"] is None:  # a group too rare to split
+        claim = Claim.undecided(title, words, Kind.STATISTICAL, "FAIR-1")
+    else:
+        length = float(found["error_high"] - found["error_low"])
+        claim = Claim.check(title, words, Kind.STATISTICAL, length, 1.0, "FAIR-1")
     columns = [
         {"name": column["name"], "strength": column["strength"]} for column in found["columns"][:10]
     ]
-    return claim, {"words": found["statement"], "columns": columns}
+    return claim, {"words": words, "columns": columns}
 
 
 RATES = {"selection": "selection_rate"}  # names of the report, where they differ
