@@ -23,8 +23,8 @@ __all__ = [
 ]
 
 
-def check_numbers(holdout: float, delta: float, seconds: float) -> None:
-    """Shares, probabilities and seconds that make sense."""
+def check_numbers(holdout: float, delta: float, seconds: float, seed: int) -> None:
+    """Shares, probabilities, seconds and seeds that make sense."""
     if not 0.0 < holdout < 1.0:
         raise ValueError(
             f"holdout must lie between 0 and 1, got {holdout!r}; 0.25 keeps a quarter aside."
@@ -33,6 +33,8 @@ def check_numbers(holdout: float, delta: float, seconds: float) -> None:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}; 0.05 is 95 % confidence.")
     if not seconds > 0:
         raise ValueError(f"time must be a positive number of seconds, got {seconds!r}.")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed must lie between 0 and 2**32 - 1, got {seed!r}.")
 
 
 def known(table: Table, names: Sequence[str], argument: str) -> list[str]:

@@ -109,7 +109,7 @@ def fit_table(
     True
     """
     watch = Watch(time) if watch is None else watch
-    check_numbers(holdout, delta, time)
+    check_numbers(holdout, delta, time, seed)
     watch.say("reading the table")
     table = source if isinstance(source, Table) else read_table(source)
     table, schema, notes = schema_of(table, target, sensitive, drop, task, roles, seed)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
 
 from ..base import Certified
 from ..certificate import Certificate, Claim
@@ -153,7 +153,10 @@ class TableModel(Certified):
 
     def encode(self, source: Any) -> Array:
         """The matrix that ``model_`` reads."""
-        check_is_fitted(self, "model_")
+        if "model_" not in vars(self):
+            raise NotFittedError(
+                "this TableModel is not fitted; surefit.table.fit_table makes one."
+            )
         encoder: TableEncoder = self.encoder_
         return encoder.transform(self.read(source).frame)
 
