@@ -9,7 +9,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.venv/numba-cache
 .PHONY: demo test test-all browser check bench coverage-spec format clean
 
 demo: $(STAMP)            ## surefit fit on a bundled table: a model, a certificate and a report in demo-surefit/
-	$(BIN)/surefit fit --out demo-surefit --time 30
+	$(BIN)/surefit fit --out demo-surefit
 	$(BIN)/surefit verify demo-surefit/model.surefit bundled:mortgages --quick
 
 test: $(STAMP) browser    ## the whole suite, docs examples included
