@@ -59,6 +59,8 @@ def run(arguments: list[str] | None) -> int:
         complain(error.format_message(), hint=_usage(error))
         return 2
     except typer.Exit as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # typer's way of saying it
+            complain("interrupted; nothing was written")
         return int(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         complain("interrupted; nothing was written")
@@ -74,6 +76,9 @@ def run(arguments: list[str] | None) -> int:
 
         _quiet_pipe()
         return 0
+    except SystemExit as error:  # how click ends when the reader of its output went away
+        gone = type(sys.stdout).__name__ == "PacifyFlushWrapper"
+        return 0 if gone else int(error.code or 0)
     except MemoryError:
         complain("there is not enough memory for this table; use fewer rows or columns (--drop)")
         return 3
@@ -87,4 +92,4 @@ def run(arguments: list[str] | None) -> int:
 
 def _usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
-    return f"try: {context.command_path} --help" if context is not None else ""
+    return f"try: {context.command_path if context is not None else 'surefit'} --help"
