@@ -15,7 +15,6 @@ Exit codes, the same for every command:
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -50,11 +49,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def as_program() -> bool:
     """Whether the command line was called as a program, not from Python."""
     return _program
-
-
-def _quiet_pipe() -> None:
-    """A reader that went away (``| head``) is not an error of ours."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

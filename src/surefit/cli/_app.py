@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
 from ..data import TableError
@@ -18,8 +20,30 @@ __all__ = ["app", "run"]
 # what typer raises for a command it does not understand: of click, or of its own copy of it
 USAGE: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
+
+class Interrupted(Exception):
+    """Ctrl-C ended a command before it had anything to show."""
+
+
+class Commands(TyperGroup):
+    """The commands; Ctrl-C and a closed pipe are ours to answer, not typer's."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except KeyboardInterrupt as error:
+            raise Interrupted from error
+        except BrokenPipeError:  # a reader that went away (``| head``) is not an error of ours
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
+
 app = typer.Typer(
     name="surefit",
+    cls=Commands,
     help="From a table to a model that shows its work: fit, verify, predict, report.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -59,10 +83,8 @@ def run(arguments: list[str] | None) -> int:
         complain(error.format_message(), hint=_usage(error))
         return 2
     except typer.Exit as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # typer's way of saying it
-            complain("interrupted; nothing was written")
         return int(error.exit_code)
-    except (typer.Abort, KeyboardInterrupt):
+    except (typer.Abort, Interrupted, KeyboardInterrupt):
         complain("interrupted; nothing was written")
         return 130
     except TableError as error:
@@ -71,14 +93,6 @@ def run(arguments: list[str] | None) -> int:
     except ModelFileError as error:
         complain(str(error))
         return 4
-    except BrokenPipeError:
-        from . import _quiet_pipe
-
-        _quiet_pipe()
-        return 0
-    except SystemExit as error:  # how click ends when the reader of its output went away
-        gone = type(sys.stdout).__name__ == "PacifyFlushWrapper"
-        return 0 if gone else int(error.code or 0)
     except MemoryError:
         complain("there is not enough memory for this table; use fewer rows or columns (--drop)")
         return 3
