@@ -171,7 +171,7 @@ def test_terminal(width):
         "→",
         "14.8 %",
         "13.8 % to",
-        "Gaps by sex: independence 18.1 %",
+        "18.1 (",  # the gap of independence by sex, in points
     ):
         assert part in joined
     assert joined.endswith("Written: report.html")

@@ -158,8 +158,10 @@ def fit(
     elif not quiet:
         from ..report.terminal import summary
 
-        console().print(summary(document))
-        for name in ("model.surefit", "certificate.json", "report.html"):
+        files = ("model.surefit", "certificate.json", "report.html")
+        console().print(summary(document, verbose=verbose))
+        print()
+        for name in files:
             print(safe(os.path.join(folder, name)))
     if model.interrupted_ or watch.interrupted:
         return 130

@@ -14,6 +14,9 @@ __all__ = ["show"]
 def show(
     model_file: Annotated[str, typer.Argument(metavar="MODEL", help="A model.surefit file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the document as JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Every claim in a whole sentence.")
+    ] = False,
 ) -> int:
     """Show the model, its data and its claims. What the file says is not checked here: see verify."""
     from ._models import load_table_model, unbroken
@@ -25,5 +28,5 @@ def show(
     else:
         from ..report.terminal import summary
 
-        console().print(summary(document))
+        console().print(summary(document, verbose=verbose))
     return 0

@@ -36,13 +36,14 @@ def reason(text: Any) -> str:
 
 
 def _place(row: dict[str, Any]) -> tuple[int, float]:
-    """The chosen one first, then those measured on the hold-out, best first, the others, the reference."""
+    """The chosen first, those measured on the hold-out, the others, each best first, then the reference."""
     loss = real(part(row, "holdout").get("loss"))
     if yes(row.get("chosen")):
         return 0, 0.0
     if row.get("certified") is False:
         return 3, 0.0
-    return (1, loss) if math.isfinite(loss) else (2, 0.0)
+    score = real(row.get("score"))
+    return (1, loss) if math.isfinite(loss) else (2, score if math.isfinite(score) else math.inf)
 
 
 def _score(value: Any) -> str:
@@ -79,6 +80,7 @@ def leaderboard(document: Any) -> dict[str, Any]:
                 "name": plain(words(row.get("name"), "model")),
                 "params": "" if "(" in words(row.get("name")) else settings(row.get("params")),
                 "score": _score(row.get("score")),
+                "validation": percent(row.get("score")) if share else _score(row.get("score")),
                 "loss": (percent(loss) if share else number(loss)) if known else "–",
                 "interval": interval(held.get("low"), held.get("high"), share=share),
                 "bar": spreads.bar(loss, held.get("low"), held.get("high"), start=start, end=end),

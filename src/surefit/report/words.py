@@ -20,7 +20,17 @@ from typing import Any
 
 from .reading import real
 
-__all__ = ["count", "interval", "number", "percent", "plain", "power", "sentence", "settings"]
+__all__ = [
+    "count",
+    "interval",
+    "number",
+    "percent",
+    "plain",
+    "points",
+    "power",
+    "sentence",
+    "settings",
+]
 
 NAME, SENTENCE = 72, 600  # characters of a name and of a sentence that are shown
 MISSING = "–"
@@ -125,6 +135,17 @@ def percent(value: Any, places: int = 1) -> str:
         return f"{number(100 * x, 1)} %"
     text = f"{100 * x:.{places}f}".replace("-", "−")
     return ("0" if float(text.replace("−", "-")) == 0 else text) + " %"
+
+
+def points(value: Any) -> str:
+    """A difference of two shares in percentage points, without the word.
+
+    Examples
+    --------
+    >>> points(0.1642), points(0), points("nan")
+    ('16.4', '0', '–')
+    """
+    return percent(value).removesuffix(" %")
 
 
 def interval(low: Any, high: Any, *, share: bool = False) -> str:

@@ -131,6 +131,11 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def _amount(value: float) -> str:
+    """A number in the target's unit, with four digits or, where it is large, whole."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
 def _article(model: Any) -> str:
     """The model in words, as the start of a headline."""
     chosen = model.candidates_[model.chosen_]
@@ -145,7 +150,7 @@ def _how_well(model: Any) -> str:
         return ""
     if model.task == "classification":
         return f", wrong in {_percent(record['loss'])} of cases it has not seen"
-    return f", off by {record['loss']:.4g} on average on rows it has not seen"
+    return f", off by {_amount(record['loss'])} on average on rows it has not seen"
 
 
 def _quoted(name: str) -> str:
@@ -164,14 +169,14 @@ def _loss_sentence(model: Any) -> str:
         )
     else:
         text = (
-            f"On rows it has not seen it is off by {record['loss']:.4g} on average; with "
-            f"{100 * (1 - model.delta):g} % confidence the true mean is between {record['low']:.4g} and "
-            f"{record['high']:.4g}."
+            f"On rows it has not seen it is off by {_amount(record['loss'])} on average; with "
+            f"{100 * (1 - model.delta):g} % confidence the true mean is between {_amount(record['low'])} and "
+            f"{_amount(record['high'])}."
         )
     other = [r for r in model.candidates_ if not r["certified"] and r["holdout"]]
     if other:
         theirs = other[0]["holdout"]["loss"]
-        unit = f"{_percent(theirs)}" if model.task == "classification" else f"{theirs:.4g}"
+        unit = f"{_percent(theirs)}" if model.task == "classification" else _amount(theirs)
         text += (
             f" Gradient boosting, which comes without a certificate, has {unit} on the same rows."
         )

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 __all__ = ["NAME", "fit_reference"]
 
 NAME = "HistGradientBoosting"
+SMALL = 4_000_000  # entries of a matrix up to which one thread does it: see below
 
 
 class _Folded:
@@ -54,4 +56,8 @@ def fit_reference(encoder: Any, X: Any, y: Any, model: Any) -> Any:
         else HistGradientBoostingRegressor
     )
     booster = make(categorical_features=categorical, random_state=model.seed)
-    return _Folded(booster.fit(_fold(X, blocks), y), blocks)
+    folded = _fold(X, blocks)
+    # a tree is thousands of short parallel parts, whose threads spin while they wait for each other: on a
+    # machine that is busy with other work two of them take a hundred times as long as one
+    with threadpool_limits(1 if folded.size <= SMALL else None, user_api="openmp"):
+        return _Folded(booster.fit(folded, y), blocks)

@@ -131,21 +131,26 @@ def _try(
     watch: Watch,
     share: float,
 ) -> None:
-    """One candidate, if there is time; the first is tried in any case, to have something to ship."""
-    cost = known.get(trial.candidate.family)
-    if cost is None:
-        cost = _probe(trial, folds(0), loss) if trial.candidate.kind.power > 1 else 0.0
+    """One candidate, if there is time; the first is begun in any case, to know what a fit costs."""
+    family = trial.candidate.family
+    if not first and watch.left(share) <= 0:
+        return  # not even the sample that the cost is estimated from
+    if family not in known:
+        known[family] = _probe(trial, folds(0), loss) if trial.candidate.kind.power > 1 else 0.0
     if trial.status.startswith("failed"):
         return
-    if not first and cost * n_folds > watch.left(share):
-        left = max(0.0, watch.left(share))
-        trial.status = (
-            f"left out: about {cost * n_folds:.0f} s were needed and {left:.0f} s were left"
-        )
+    needed, left = known[family] * n_folds, watch.left(share)
+    if not first and needed > left:
+        trial.status = f"left out: about {_brief(needed)} s were needed and {_brief(max(0.0, left))} s were left"
         return
-    _cross_validate(trial, folds, n_folds, loss, watch, 1e9 if first else share)
+    _cross_validate(trial, folds, n_folds, loss, watch, max(share, 0.6) if first else share)
     if trial.losses:
-        known[trial.candidate.family] = trial.seconds / len(trial.losses)
+        known[family] = trial.seconds / len(trial.losses)
+
+
+def _brief(seconds: float) -> str:
+    """Seconds with one digit after the point, where there are few of them."""
+    return f"{seconds:.1f}" if seconds < 10 else f"{seconds:.0f}"
 
 
 def best_of(trials: list[Trial]) -> Trial | None:
