@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from ..certificate import Claim, Kind
 from ..model_selection.bounds import clopper_pearson
 
-__all__ = ["calibration_bins", "calibration_claim", "coverage_claim", "curves", "residuals"]
+__all__ = [
+    "calibration_bins",
+    "calibration_claim",
+    "coverage_claim",
+    "curves",
+    "residuals",
+    "rounded_up",
+]
 
 Array = NDArray[np.float64]
 POINTS = 120  # of a curve
@@ -94,10 +101,27 @@ def coverage_claim(errors: Array, delta: float, unit: str, coverage: float = 0.9
     found = float((errors <= radius).mean())
     statement = (
         f"with probability {100 * (1 - delta):g} %, at least {coverage:.0%} of rows to come have a "
-        f"{unit} within {radius:.4g} of the prediction (on the hold-out: {found:.1%})"
+        f"{unit} within {rounded_up(radius)} of the prediction (on the hold-out: {found:.1%})"
     )
     # observed: the share of rows outside, which may be at most 1 - coverage
     return Claim.check(name, statement, Kind.STATISTICAL, 1.0 - found, 1.0 - coverage, "GEN-3")
+
+
+def rounded_up(value: float) -> str:
+    """Four digits, rounded up, so that a sentence does not promise more than was found.
+
+    Examples
+    --------
+    >>> rounded_up(0.123412), rounded_up(123411.0), rounded_up(0.0)
+    ('0.1235', '1.235e+05', '0')
+    """
+    if not 0 < value < math.inf:
+        return f"{value:.4g}"
+    text = f"{value:.4g}"
+    if float(text) >= value:
+        return text
+    step = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{float(text) + step:.4g}"
 
 
 def curves(score: Array, truth: Array) -> dict[str, Any]:

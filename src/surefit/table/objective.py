@@ -9,7 +9,7 @@ model                objective
 ===================  ===========================================================================
 LogisticRegression   :math:`C\sum_i \ell(x_i'w+b, y_i) + \tfrac12\|w\|^2`
 LinearSVC            :math:`C\sum_i [1-y_i(x_i'w+b)]_+^2 + \tfrac12(\|w\|^2+b^2)`
-Ridge and classifier :math:`\|y-Xw-b\|^2 + \alpha\|w\|^2`
+Ridge and classifier :math:`\tfrac12\|y-Xw-b\|^2 + \tfrac\alpha2\|w\|^2`
 Lasso                :math:`\tfrac1{2n}\|y-Xw-b\|^2 + \alpha\|w\|_1`
 ===================  ===========================================================================
 """
@@ -44,14 +44,14 @@ def objective(model: Any, X: Array, y: Array) -> float:
     if name in ("Ridge", "Lasso"):
         error = float(((y - z[:, 0]) ** 2).sum())
         if name == "Ridge":
-            return error + float(model.alpha) * squares
+            return 0.5 * (error + float(model.alpha) * squares)
         return error / (2 * len(y)) + float(model.alpha) * float(np.abs(w).sum())
     codes = np.searchsorted(model.classes_, y)
     signs = np.where(codes[:, None] == np.arange(z.shape[1]), 1.0, -1.0)
     if z.shape[1] == 1:
         signs = np.where(codes[:, None] == 1, 1.0, -1.0)
     if name == "RidgeClassifier":
-        return float(((signs - z) ** 2).sum()) + float(model.alpha) * squares
+        return 0.5 * (float(((signs - z) ** 2).sum()) + float(model.alpha) * squares)
     if name == "LinearSVC":
         hinge = float((np.maximum(0.0, 1.0 - signs * z) ** 2).sum())
         return float(model.C) * hinge + 0.5 * (squares + float((b**2).sum()))
@@ -70,6 +70,8 @@ def objective_curve(
     certificate = getattr(model, "certificate_", None)
     if math.isnan(value) or certificate is None or "duality gap" not in certificate:
         return None
+    if type(model).__name__ != "LogisticRegression" and len(np.atleast_2d(model.coef_)) > 1:
+        return None  # several problems, of which the certificate states the worst gap, not the sum
     gap = certificate["duality gap"].observed
     steps, values = [], []
     counts = getattr(model, "n_iter_", None)  # None where there are no steps; one for each class

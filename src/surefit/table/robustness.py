@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
+from .evidence import rounded_up
 from .watch import Watch
 
 __all__ = ["EPS", "changes", "robustness"]
@@ -92,7 +93,7 @@ def _sensitivity(model: Any, allowed: dict[str, Any]) -> list[Claim]:
     reach = float(sizes.sum()) * float(model.scale_) * 0.1
     statement = (
         f"a change of every numeric column by at most 0.1 standard deviations moves no prediction by more "
-        f"than {reach:.4g}, in the unit of '{model.target}' (its range on the training rows is "
+        f"than {rounded_up(reach)}, in the unit of '{model.target}' (its range on the training rows is "
         f"{model.loss_width_:.4g})"
     )
     return [Claim.check(name, statement, Kind.BOUND, reach, float(model.loss_width_), "ADV-4")]
