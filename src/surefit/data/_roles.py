@@ -77,6 +77,8 @@ def numbers(column: pl.Series) -> pl.Series:
     if column.dtype.is_temporal():
         return pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
     values = column.cast(pl.Float64, strict=False)
+    if values.is_finite().all() and not values.null_count():
+        return values
     return pl.select(pl.when(values.is_finite()).then(values)).to_series().alias(column.name)
 
 

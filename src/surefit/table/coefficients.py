@@ -10,13 +10,15 @@ import numpy as np
 __all__ = ["coefficients"]
 
 MOST = 60
+WIDEST = 500  # coefficients that intervals are worked out for
 
 
 def coefficients(model: Any, X: Any, y: Any) -> list[dict[str, Any]] | None:
     """The largest coefficients, a standard deviation (or a category) each, with 95 % intervals.
 
     The intervals are those of ``summary()``: large-sample, around the expectation of the penalised
-    estimate. Of several classes the coefficients of the positive one are shown.
+    estimate. Of several classes the coefficients of the positive one are shown. There are none where the
+    coefficients are more than 500, or more than a tenth of the rows: the sample is then not large.
     """
     fitted = model.model_
     if getattr(fitted, "coef_", None) is None:
@@ -31,7 +33,8 @@ def coefficients(model: Any, X: Any, y: Any) -> list[dict[str, Any]] | None:
     )
     values = flip * coef[row] * float(model.scale_)
     low = high = np.full(len(values), np.nan)
-    if hasattr(fitted, "summary") and len(coef) == 1:
+    large = len(values) <= min(WIDEST, len(X) // 10)
+    if hasattr(fitted, "summary") and len(coef) == 1 and large:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

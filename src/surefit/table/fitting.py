@@ -28,6 +28,7 @@ from .measuring import add_reference, final_fit, log_of, measure, measure_finali
 from .model import SECTIONS, TableModel
 from .plan import Candidate, families, plan
 from .prepare import Rows, folds_of, n_folds_of, new_encoder, rows_of
+from .reference import NAME, cost_of
 from .robustness import robustness
 from .search import best_of, search
 from .sections import generalisation, holdout_limits, optimality, withdrawn
@@ -161,7 +162,9 @@ def _fit(
     scaled_loss = TableLoss(model.task, model.loss_width_ / model.scale_)
     trials = search(candidates, folds, n_folds, scaled_loss, watch)
     chosen = best_of(trials)
-    if chosen is None:  # interrupted before the first was done: the first of the plan, untested
+    if (
+        chosen is None
+    ):  # interrupted, or out of time, before one was done: the first of the plan, untested
         chosen = trials[0]
         if chosen.status.startswith("failed"):
             raise TableError(f"no model could be fitted: {chosen.status}")
@@ -175,7 +178,9 @@ def _fit(
     model.model_ = final_fit(chosen.candidate, X_train, y[rows.train])
     measured = {model.chosen_: measure(model, model.model_, X_hold, rows)}
     measured |= measure_finalists(model, trials, chosen, X_train, X_hold, rows, y, watch)
-    if reference:
+    if reference and watch.left(0.9) < cost_of(X_train, model):
+        watch.skip(f"measuring {NAME}")
+    elif reference:
         add_reference(model, rows, X_train, X_hold, y, measured, watch)
     for place, limits in holdout_limits(model, measured, len(rows.holdout)).items():
         model.candidates_[place]["holdout"] = limits

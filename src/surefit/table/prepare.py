@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Schema, Table, TableError, labelled, shown, target_values
+from ..data._roles import as_text, numbers
 from ..preprocessing import TableEncoder
 from .search import Fold, fold_rows
 
@@ -47,10 +48,8 @@ class Rows:
 
     def column(self, name: str, rows: NDArray[np.intp]) -> NDArray[Any]:
         """One column as text, missing values as "missing"."""
-        import polars as pl
-
-        values = self.table.frame.get_column(name).gather(rows)
-        return np.asarray(values.cast(pl.String).fill_null("missing").to_numpy(), dtype=object)
+        values = as_text(self.table.frame.get_column(name)).gather(rows)
+        return np.asarray(values.fill_null("missing").to_numpy(), dtype=object)
 
 
 def draw_split(n: int, share: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -91,7 +90,22 @@ def rows_of(
         y: NDArray[Any] = np.array([places[str(label)] for label in labels], dtype=np.intp)[inverse]
     else:
         y = np.asarray(values, dtype=np.float64)
-    return Rows(table, y, *draw_split(table.rows, share, seed))
+    return Rows(_parsed(table, schema), y, *draw_split(table.rows, share, seed))
+
+
+def _parsed(table: Table, schema: Schema) -> Table:
+    """The table with its numeric columns as numbers, so that each is read once and not in every fold.
+
+    A column that holds anything else stays text: the encoder refuses it, and says where.
+    """
+    parsed = []
+    for column in schema.features:
+        if column.role == "numeric" and column.name in table.columns:
+            series = table.frame.get_column(column.name)
+            values = numbers(series)
+            if values.null_count() == series.null_count():
+                parsed.append(values)
+    return Table(table.name, table.frame.with_columns(parsed), table.parsing)
 
 
 def new_encoder(schema: Schema) -> TableEncoder:

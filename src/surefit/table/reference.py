@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-__all__ = ["NAME", "fit_reference"]
+__all__ = ["NAME", "cost_of", "fit_reference"]
 
 NAME = "HistGradientBoosting"
 SMALL = 4_000_000  # entries of a matrix up to which one thread does it: see below
@@ -36,6 +36,13 @@ def _fold(X: Any, blocks: list[list[int]]) -> Any:
         for block in blocks
     ]
     return np.column_stack(parts)
+
+
+def cost_of(X: Any, model: Any) -> float:
+    """About how many seconds the booster will take: a hundred trees, or as many for each of three classes."""
+    classes = len(model.classes_) if model.task == "classification" else 1
+    trees = 100 * (classes if classes > 2 else 1)
+    return trees * (0.003 + 1e-8 * X.size)
 
 
 def fit_reference(encoder: Any, X: Any, y: Any, model: Any) -> Any:

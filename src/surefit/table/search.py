@@ -141,7 +141,8 @@ def _try(
         return
     needed, left = known[family] * n_folds, watch.left(share)
     if not first and needed > left:
-        trial.status = f"left out: about {_brief(needed)} s were needed and {_brief(max(0.0, left))} s were left"
+        there = _brief(max(0.0, left))
+        trial.status = f"left out: about {_brief(needed)} s were needed and {there} s were left"
         return
     _cross_validate(trial, folds, n_folds, loss, watch, max(share, 0.6) if first else share)
     if trial.losses:
