@@ -35,14 +35,18 @@ def learning_curve(
             np.unique(fold.y)
         ):
             continue
+        seen = chosen[:2000]  # the mean over at most so many rows is near enough for a curve
         try:
             model = fit_quietly(candidate, fold.X[chosen], fold.y[chosen])
-        except (ValueError, ArithmeticError):
+            losses = (
+                loss.mean(fold.y[seen], model.predict(fold.X[seen])),
+                loss.mean(fold.y_valid, model.predict(fold.X_valid)),
+            )
+        except (ValueError, ArithmeticError):  # fewer rows than neighbours, for instance
             continue
-        seen = chosen[:2000]  # the mean over at most so many rows is near enough for a curve
         rows.append(int(size))
-        train.append(loss.mean(fold.y[seen], model.predict(fold.X[seen])))
-        valid.append(loss.mean(fold.y_valid, model.predict(fold.X_valid)))
+        train.append(losses[0])
+        valid.append(losses[1])
     if len(rows) < 2:
         return None
     return {"rows": rows, "train": train, "validation": valid, "name": loss.words}
