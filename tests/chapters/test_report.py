@@ -179,7 +179,7 @@ def test_plots_of_a_classification():
     assert "Group 11 (363 rows; fewer than 400 rows)" in text
     assert "Leak suspect: income-band . Alone it predicts the target with score 0.9997" in text
     assert "surefit verify model.surefit data.csv" in text
-    assert "18.1 % , and lies between 16.1 % and 20.1 %" in text
+    assert "18.1 percentage points , and lies between 16.1 and 20.1 at" in text
 
 
 def test_plots_of_a_regression():
@@ -327,6 +327,6 @@ def test_cards_carry_the_numbers():
         "error on rows kept aside; 13.8 % to 15.9 % at 95 %",
     )
     assert robust["value"] == "71.2 %"
-    assert fair["value"] == "18.1 %"
+    assert fair["value"] == "18.1 points"
     assert fair["tally"].startswith("1 holds, 1 undecided; ")
     assert [card["status"] for card in cards({})] == ["undecided"] * 4

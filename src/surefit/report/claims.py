@@ -12,12 +12,13 @@ import math
 from typing import Any
 
 from .reading import aligned, mapping, part, real, rows, texts, words
-from .words import SENTENCE, interval, number, percent, plain
+from .words import SENTENCE, interval, number, percent, plain, points
 
 __all__ = [
     "GROUPS",
     "MARKS",
     "MOST",
+    "OPEN",
     "cards",
     "confidence",
     "group_status",
@@ -39,7 +40,7 @@ HEADLINES = {
     "undecided": "Nothing was decided.",
 }
 JUDGE = "; what is measured here is not thereby approved"
-MOST = 30  # claims of a group that are shown
+OPEN, MOST = 4, 30  # claims of a group that are open, and that are shown at all
 _LENGTHS = "statistical"
 
 
@@ -84,9 +85,9 @@ def read_claim(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_claims(document: Any, group: str) -> list[dict[str, Any]]:
-    """All claims of a group; those that fail first, where there are more than are shown."""
+    """All claims of a group; those that fail first, where not all are open at once."""
     claims = [read_claim(record) for record in rows(part(document, "claims").get(group))]
-    return claims if len(claims) <= MOST else sorted(claims, key=lambda c: c["status"] != "fails")
+    return claims if len(claims) <= OPEN else sorted(claims, key=lambda c: c["status"] != "fails")
 
 
 def group_status(claims: list[dict[str, Any]]) -> str:
@@ -120,18 +121,21 @@ def _figure(document: Any, group: str) -> tuple[str, str]:
                 return value, f"{what}; {span} at {confidence(document)}"
     if group == "robustness":
         e = part(document, "evidence", "robustness")
-        points = aligned(e.get("eps"), e.get("certified_accuracy"))
-        if points:
-            eps, kept = min(points, key=lambda p: abs(p[0] - 0.1))
+        curve = aligned(e.get("eps"), e.get("certified_accuracy"))
+        if curve:
+            eps, kept = min(curve, key=lambda p: abs(p[0] - 0.1))
             word = "accuracy" if e.get("exact") is True else "certified accuracy"
             return percent(kept), f"{word} when rows change by up to {number(eps, 3)}"
     if group == "fairness":
         for audit in rows(part(document, "evidence").get("fairness")):
             gap = part(audit, "gaps", "independence")
             if math.isfinite(real(gap.get("gap"))):
-                span = interval(gap.get("low"), gap.get("high"), share=True)
+                span = f"{points(gap.get('low'))} to {points(gap.get('high'))}"
                 name = plain(words(audit.get("attribute"), "group"), 30)
-                return percent(gap["gap"]), f"largest difference in selection by {name}; {span}"
+                what = (
+                    f"largest difference in selection by {name}; {span} at {confidence(document)}"
+                )
+                return f"{points(gap['gap'])} points", what
     return "", ""
 
 

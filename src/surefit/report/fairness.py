@@ -13,7 +13,7 @@ from typing import Any
 from . import spreads
 from .evidence import more, reason
 from .reading import mapping, part, real, rows, texts, words, yes
-from .words import count, interval, number, percent, plain, sentence
+from .words import count, interval, number, percent, plain, points, sentence
 
 __all__ = ["audits", "remedies"]
 
@@ -65,9 +65,9 @@ def _criterion(
     return {
         "title": title,
         "question": question,
-        "gap": percent(gap.get("gap")) if math.isfinite(real(gap.get("gap"))) else "",
-        "low": percent(gap.get("low")),
-        "high": percent(gap.get("high")),
+        "gap": points(gap.get("gap")) if math.isfinite(real(gap.get("gap"))) else "",
+        "low": points(gap.get("low")),
+        "high": points(gap.get("high")),
         "between": between if len(between) == 2 else [],
         "why": reason(gap.get("why")),
         "figures": [f for f in (_plot(f"fair{index}-{r}", r, groups) for r in rates) if f],
@@ -140,9 +140,9 @@ def remedies(document: Any) -> dict[str, Any]:
             "name": plain(words(r.get("remedy"), "?")),
             "error": percent(r.get("error")),
             "interval": interval(r.get("error_low"), r.get("error_high"), share=True),
-            "independence": percent(r.get("independence")),
-            "separation": percent(r.get("separation")),
-            "sufficiency": percent(r.get("sufficiency")),
+            "independence": points(r.get("independence")),
+            "separation": points(r.get("separation")),
+            "sufficiency": points(r.get("sufficiency")),
             "attribute": plain(words(r.get("attribute")), 40),
             "words": "" if r.get("words") == r.get("remedy") else plain(words(r.get("words")), 300),
         }

@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -23,9 +23,9 @@ from typing import Any
 
 from .._files import write_atomically
 from . import evidence, fairness, table
-from .claims import GROUPS, cards, confidence, read_claims, verdict
+from .claims import GROUPS, OPEN, cards, confidence, read_claims, verdict
 from .claims import MOST as CLAIMS
-from .reading import cut, mapping, part, words
+from .reading import cut, mapping, part, texts, words
 from .words import SENTENCE, plain
 
 __all__ = ["render", "write"]
@@ -105,6 +105,8 @@ def render(document: Mapping[str, Any]) -> str:
 
 
 def _page(document: dict[str, Any]) -> str:
+    missing = [text.partition(": ")[::2] for text in texts(document.get("left_out"))[:40]]
+    document = document | {"evidence": _with_reasons(part(document, "evidence"), missing)}
     found = part(document, "evidence")
     found_claims = {key: read_claims(document, key) for key in GROUPS}
     style = _Style()
@@ -120,6 +122,8 @@ def _page(document: dict[str, Any]) -> str:
             claims_more={
                 key: evidence.more(len(claims), CLAIMS) for key, claims in found_claims.items()
             },
+            fold=OPEN,
+            left_out=_and(plain(name) for name, _ in missing),
             level=confidence(document),
             stopped=evidence.reason(document.get("stopped")),
             groups=GROUPS,
@@ -138,6 +142,19 @@ def _page(document: dict[str, Any]) -> str:
             schema=plain(words(document.get("schema"), "unknown"), 60),
         )
     )
+
+
+def _with_reasons(found: dict[str, Any], missing: list[tuple[str, str]]) -> dict[str, Any]:
+    """The evidence, with why each part that was left out is not there."""
+    said = {"no time left": "there was no time left for it", "interrupted": "it was interrupted"}
+    reasons = {name.replace(" ", "_"): said.get(why, why) for name, why in missing}
+    return found | {"why": reasons | mapping(found.get("why"))}
+
+
+def _and(names: Iterable[str]) -> str:
+    """Names in a row, the last after "and"."""
+    *first, last = [*names] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def write(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:

@@ -81,9 +81,7 @@ def document_of(model: Any) -> dict[str, Any]:
             for place, record in enumerate(model.candidates_)
         ],
         "delta": model.delta,
-        "stopped": "; left out were ".join(
-            part for part in (model.certificate_.stopped, ", ".join(model.skipped_)) if part
-        ),
+        "stopped": model.certificate_.stopped,
         "left_out": list(model.skipped_),
         "claims": {
             name: [explained(claim, name) for claim in section] for name, section in claims.items()
