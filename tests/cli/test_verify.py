@@ -97,7 +97,7 @@ def test_the_document_again(run: Run, fitted: Path) -> None:
 def test_show(run: Run, fitted: Path) -> None:
     said = run("show", fitted / "out" / "model.surefit")
     assert said.code == 0
-    for words in ("“denied”", "global minimum", "Generalisation", "LogisticRegression"):
+    for words in ("“denied”", "Optimality", "Generalisation", "LogisticRegression"):
         assert words in said.out
 
 
