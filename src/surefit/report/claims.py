@@ -75,6 +75,7 @@ def read_claim(record: dict[str, Any]) -> dict[str, Any]:
         "source": plain(words(record.get("source")), 40),
         "decided": status != "undecided" and not math.isnan(observed),
         "observed": number(observed, 3),
+        "short": number(observed, 2),
         "relation": "≤" if observed <= bound else ">",
         "bound": number(bound, 3),
         "first": first,
@@ -148,7 +149,7 @@ def cards(document: Any) -> list[dict[str, Any]]:
         lead = next((c for c in claims if c["status"] == status), None)
         value, what = _figure(document, key)
         if not value and lead and lead["decided"]:
-            value, what = lead["observed"], f"{lead['name']}; at most {lead['bound']} was needed"
+            value, what = lead["short"], f"{lead['name']}; at most {lead['bound']} was needed"
         made.append(
             {
                 "key": key,

@@ -155,6 +155,11 @@ def _notes(document: Any) -> list[Any]:
     from rich.text import Text
 
     found = [note for note in texts(part(document, "data").get("notes")) if note[:5] != "task:"]
+    strong = [note for note in found if note.startswith("strong column: ")]
+    if len(strong) > 1:  # one line for all of them
+        found = [note for note in found if note not in strong]
+        names = ", ".join(note.partition(": ")[2].partition(" (")[0] for note in strong)
+        found.insert(0, f"close to leaks: {names} (are they known at the time of prediction?)")
     lines = [plain(note, SENTENCE) for note in found[:NOTES]]
     if len(found) > NOTES:
         lines.append(f"and {len(found) - NOTES} more notes in the report")

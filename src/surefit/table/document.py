@@ -12,6 +12,7 @@ from typing import Any
 from .. import __version__
 from ..certificate import Claim, Status
 from ..data import shown
+from ..data.schema import STRONG
 from .model import SECTIONS
 from .plan import FAMILIES
 from .prepare import RULE
@@ -86,10 +87,28 @@ def document_of(model: Any) -> dict[str, Any]:
         "claims": {
             name: [explained(claim, name) for claim in section] for name, section in claims.items()
         },
-        "evidence": model.evidence_,
+        "evidence": model.evidence_ | {"why": _absent(model)},
     }
     document["verdict"] = verdict(model, claims)
     return plain(document)
+
+
+def _absent(model: Any) -> dict[str, str]:
+    """Why a picture that people look for is not there; what there was no time for is in ``left_out``."""
+    name, fitted, found = type(model.model_).__name__, model.model_, model.evidence_
+    no_time = {text.partition(":")[0].replace(" ", "_") for text in model.skipped_}
+    reasons = {
+        "calibration": "" if model.has_probabilities else f"{name} gives no probabilities",
+        "coefficients": "" if hasattr(fitted, "coef_") else f"{name} has no coefficients",
+        "objective": f"there is no formula for the objective of {name} here",
+        "validation_curve": "fewer than two values of its parameter were tried",
+        "learning_curve": "the training rows are too few",
+        "robustness": "it is about classes" if model.task == "regression" else "",
+    }
+    if model.refit:
+        reasons["calibration"] = "the model was refitted on all rows"
+    absent = reasons.keys() - found.keys() - no_time
+    return {key: why for key, why in reasons.items() if why and key in absent}
 
 
 def round_split(model: Any) -> tuple[int, int]:
@@ -117,6 +136,7 @@ def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
         headline = f"{_article(model)} that predicts {_quoted(model.target)}{_how_well(model)}"
     sentences = [_loss_sentence(model), _optimality_sentence(claims["optimality"])]
     sentences += _robustness_sentences(model) + _fairness_sentences(model)
+    sentences += _leak_sentences(model)
     sentences += [f"{claim.name}: {claim.statement}." for claim in failed[:3]]
     if open_:
         names = ", ".join(claim.name for claim in open_[:4])
@@ -203,6 +223,25 @@ def _robustness_sentences(model: Any) -> list[str]:
     return [
         f"If every numeric column may be off by {eps[place]:g} standard deviations, in the worst way for "
         f"each row, {between} of the decisions are still right."
+    ]
+
+
+def _leak_sentences(model: Any) -> list[str]:
+    """Columns that nearly predict the target alone, which should come before any pride in the error."""
+    strong = [
+        column["name"]
+        for column in model.schema_["columns"]
+        if (column["leak"] or 0.0) >= STRONG and column["name"] in model.encoder_.blocks_
+    ]
+    if not strong:
+        return []
+    names = ", ".join(_quoted(name) for name in strong[:4])
+    more = f" and {len(strong) - 4} more" if len(strong) > 4 else ""
+    one = len(strong) == 1
+    return [
+        f"{names}{more} nearly {'predicts' if one else 'predict'} the target alone: is "
+        f"{'it' if one else 'each of them'} known when a prediction is made? If not, leave "
+        f"{'it' if one else 'them'} out with --drop."
     ]
 
 
