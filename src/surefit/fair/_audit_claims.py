@@ -25,6 +25,12 @@ _WHAT = {
     "error": "the error rate",
     "base_rate": "the base rate",
 }
+_RATE = {
+    "tpr": "true positive rate",
+    "fpr": "false positive rate",
+    "ppv": "positive predictive value",
+    "npv": "negative predictive value",
+}
 _TOLERABLE = ("independence", "separation", "sufficiency", "error", "calibration")
 
 
@@ -47,38 +53,49 @@ def audit_claims(
     incompatible: Mapping[str, Any],
     delta: float,
     tolerance: Mapping[str, float],
+    positive: str = "",
 ) -> tuple[Claim, ...]:
-    """One claim for each criterion and attribute, and for the incompatibility."""
+    """One claim for each criterion and attribute, and for the incompatibility.
+
+    ``positive`` is what counts as a positive label or decision, in words; without it no gap has a meaning.
+    """
     claims = []
+    rests = f"positive is {positive}; {ASSUMED}" if positive else ASSUMED
     for attribute, found in gaps.items():
         for criterion in ("independence", "separation", "sufficiency", "error"):
             entry, name = found[criterion], f"{criterion} ({shown(attribute)})"
             what = _gap_words(criterion, attribute, entry)
-            claims.append(_claim(name, what, entry, delta, tolerance.get(criterion), criterion))
+            claims.append(
+                _claim(name, what, entry, delta, tolerance.get(criterion), criterion, rests)
+            )
         name, entry = f"incompatibility ({shown(attribute)})", found["base_rate"]
         what = _gap_words("base_rate", attribute, entry)
-        claim = _claim(name, what, entry, delta, None, "base_rate")
+        claim = _claim(name, what, entry, delta, None, "base_rate", rests)
         if attribute in incompatible and entry["low"] > 0.0:
             words = f"{claim.statement}; {incompatible[attribute]['statement']}"
             claim = Claim.check(name, words, claim.kind, claim.observed, claim.bound, claim.source)
         claims.append(claim)
     for attribute, entry in (calibration or {}).get("attributes", {}).items():
+        many = len(entry["cells"])
         what = (
-            f"the largest deviation of the share of positives from the mean score, in a bin and a "
-            f"group of {shown(attribute)},"
+            "the largest deviation of the true share of positives from the mean score, over the "
+            f"{f'{many} ' if many > 1 else ''}pairs of a tenth of the scores and a group of "
+            f"{shown(attribute)} that could be measured,"
         )
         name = f"calibration ({shown(attribute)})"
-        claim = _claim(name, what, entry, delta, tolerance.get("calibration"), "calibration")
-        claims.append(claim)
+        allowed = tolerance.get("calibration")
+        claims.append(_claim(name, what, entry, delta, allowed, "calibration", rests))
     return tuple(claims)
 
 
 def _gap_words(criterion: str, attribute: str, entry: Mapping[str, Any]) -> str:
     """Which gap, between which groups."""
     many = f"{len(entry['over'])} " if len(entry["over"]) > 1 else ""
+    each = entry.get("each")  # where the two rates could not be measured in the same groups
+    counts = ", ".join(f"{n} for the {_RATE[rate]}" for rate, n in (each or {}).items())
     return (
-        f"the largest gap of {_WHAT[criterion]} between the {many}groups of {shown(attribute)} that could "
-        "be measured"
+        f"the largest gap of {_WHAT[criterion]} between the {'' if each else many}groups of "
+        f"{shown(attribute)} that could be measured" + (f" ({counts})" if each else "")
     )
 
 
@@ -89,6 +106,7 @@ def _claim(
     delta: float,
     tolerance: float | None,
     criterion: str,
+    rests: str,
 ) -> Claim:
     kind, source = Kind.STATISTICAL, SOURCES[criterion]
     low, high, observed = float(entry["low"]), float(entry["high"]), entry["observed"]
@@ -99,7 +117,7 @@ def _claim(
     who = " and ".join(shown(group) for group in entry["groups"])
     sentence = (
         f"with probability {100 * (1 - delta):.6g} % (all intervals of this audit at once), {what} is "
-        f"{where} (observed {observed:.4f}: {who}); {ASSUMED}"
+        f"{where} (observed {observed:.4f}: {who}); {rests}"
     )
     if tolerance is None:
         if high - low >= 1.0:

@@ -74,27 +74,41 @@ def group_gaps(
             inverse = 1.0 / rows[at[0]] + 1.0 / rows[at[1]]
             entry["hoeffding"] = float(np.sqrt(np.log(2.0 * pairs / delta) / 2.0 * inverse))
         entry["over"] = [names[i] for i in over]
-        few = ", ".join(shown(names[i]) for i in range(len(names)) if i not in set(over))
+        few = _listed([names[i] for i in range(len(names)) if i not in set(over)])
         entry["why"] = "" if at else f"too few rows in {few}" if few else "there is one group"
         found[rate] = entry
     for criterion, parts in CRITERIA.items():
-        found[criterion] = _widest([found[part] for part in parts])
+        found[criterion] = _widest({part: found[part] for part in parts})
     return found, left_out
+
+
+def _listed(names: list[str], most: int = 8) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(shown(name) for name in names[:most]) + more
 
 
 def _absent(attribute: str, group: str, n: int, rate: str | None, why: str) -> dict[str, Any]:
     return {"attribute": attribute, "group": group, "n": n, "rate": rate, "why": why}
 
 
-def _widest(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """A criterion of two rates: the larger gap, and the limits of the larger."""
-    known = [part for part in parts if part["observed"] is not None]
+def _widest(parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A criterion of two rates: the larger gap, and the limits of the larger.
+
+    Where the two could not be measured in the same groups, ``over`` has the groups of either, and ``each``
+    says how many there are for which rate: the limits are about no others.
+    """
+    known = [part for part in parts.values() if part["observed"] is not None]
     if len(known) < len(parts):
-        return next(part for part in parts if part["observed"] is None)
+        return next(part for part in parts.values() if part["observed"] is None)
     worst = max(known, key=lambda part: part["observed"])
     ratios = [part["ratio"] for part in known]
+    apart = len({tuple(part["over"]) for part in known}) > 1
+    each = {"each": {name: len(part["over"]) for name, part in parts.items()}} if apart else {}
     return {
         **worst,
+        **each,
+        "over": list(dict.fromkeys(group for part in known for group in part["over"])),
         "low": max(part["low"] for part in known),
         "high": max(part["high"] for part in known),
         "ratio": None if None in ratios else min(ratios),

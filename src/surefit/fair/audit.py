@@ -22,7 +22,7 @@ import numpy as np
 from ..certificate import Certificate, Claim
 from ._audit_claims import audit_claims, check_tolerance
 from ._calibration import calibration_table, check_score
-from ._groups import as_codes, columns_of, crossed, label_column, too_many
+from ._groups import as_codes, columns_of, crossed, label_column, shown, too_many
 from ._tables import forced_rates, group_gaps, group_rows, overall_row
 from .criteria import RATES, STATED, differences, group_rates
 
@@ -52,8 +52,9 @@ class Audit:
         ``hoeffding``}. The rates are ``selection, tpr, fpr, ppv, npv, error, base_rate, fnr, tnr``.
     gaps : dict
         attribute -> criterion -> {``observed`` (None when not measured), ``low``, ``high``, ``ratio``,
-        ``groups`` (highest and lowest), ``hoeffding``, ``over`` (the groups compared), ``why``}. The criteria
-        are ``independence, separation, sufficiency`` and each rate.
+        ``groups`` (highest and lowest), ``hoeffding``, ``over`` (the groups compared), ``why``}, and ``each``
+        (rate -> how many groups) where two rates could not be measured in the same ones. The criteria are
+        ``independence, separation, sufficiency`` and each rate.
     abstained : list of dict
         ``attribute``, ``group``, ``n``, ``rate`` (None for all of them) and ``why``.
     calibration : dict or None
@@ -270,7 +271,7 @@ def audit(
     return Audit(
         n=n, delta=float(delta), min_rows=int(min_rows), positive=str(label), overall=overall, table=table,
         gaps=gaps, abstained=abstained, calibration=calibration, incompatibility=forced, proxies=found,
-        claims=audit_claims(gaps, calibration, forced, delta, allowed),
+        claims=audit_claims(gaps, calibration, forced, delta, allowed, shown(label)),
     )  # fmt: skip
 
 

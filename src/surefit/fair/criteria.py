@@ -16,7 +16,8 @@ sufficiency   Y is independent of A given D gaps of PPV and NPV (FAIR-4)
 :math:`\max_{a \ne b} (u_a - l_b)`, whatever the number of rows: nothing is asymptotic.
 
 *Incompatibility* (FAIR-5). With base rate p, :math:`FPR = \frac{p}{1-p}\frac{1-PPV}{PPV}(1-FNR)`: groups with
-different base rates cannot agree on PPV, FNR and FPR at once, unless the prediction is perfect.
+different base rates cannot agree on PPV, FNR and FPR at once, unless the decision gives the label away: it is
+always right, or always wrong.
 
 References
 ----------
@@ -216,7 +217,7 @@ def _forced_words(
         f"{start}: with PPV {ppv:.3f} and FNR {fnr:.3f} in all groups, FPR would have to be {rates[a]} and "
         f"{rates[b]}"
         + (", more than 1, which no rule has" if beyond else "")
-        + "; separation and sufficiency cannot both hold, unless the prediction is perfect"
+        + "; separation and sufficiency cannot both hold, unless the prediction is perfect or always wrong"
     )
 
 
