@@ -2,9 +2,9 @@ r"""Proxies: how well the sensitive attribute is predicted from the other column
 
 Leaving A out of the features does not remove it: columns that go with it stand in for it. Two answers.
 
-*All columns together*: a certified logistic regression of one group against the rest, on half of the rows;
-its error and balanced accuracy on the other half with Clopper-Pearson limits, against the share of the
-larger class and 1/2.
+*All columns together*: a certified logistic regression of one group against the rest, on half of the rows (or
+on all, where others are given to test on); its error and balanced accuracy on the rest with Clopper-Pearson
+limits, against the share of the larger class and 1/2.
 
 *Each column*: the squared correlation with the indicator of each group (for a set of indicator columns, the
 share of the variance of A that they explain, which is Cramer's V squared for one group against the rest).
@@ -19,6 +19,7 @@ times the number of columns and groups tried.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,10 +28,11 @@ from numpy.typing import NDArray
 
 from ..linear_model import LogisticRegression
 from ..model_selection.bounds import clopper_pearson
+from ._audit_claims import ASSUMED
 from ._groups import shown
 from ._sensitive import one_column
 
-__all__ = ["proxies"]
+__all__ = ["proxies", "proxies_words"]
 
 Array = NDArray[np.float64]
 
@@ -43,6 +45,7 @@ def proxies(
     groups_of_features: Mapping[str, Sequence[int]] | None = None,
     delta: float = 0.05,
     random_state: int = 0,
+    test: tuple[Any, Any] | None = None,
 ) -> dict[str, Any]:
     """Find what predicts the sensitive attribute among features that do not contain it.
 
@@ -59,6 +62,9 @@ def proxies(
         Probability that a limit of ``error`` or ``balanced_accuracy`` is wrong.
     random_state : int, default=0
         Splits the rows.
+    test : (X, sensitive), optional
+        Rows to test the classifier on, which nothing was learnt from, the coding of X included. It is then
+        fitted on all of ``X``. By default it is fitted on half of ``X`` and tested on the other half.
 
     Returns
     -------
@@ -95,57 +101,75 @@ def proxies(
             )
     centred = rows - rows.mean(axis=0)
     columns = _columns(centred, codes, names, labels, groups_of_features or {})
-    return {**_together(rows, codes, names, delta, random_state), "columns": columns}
+    if test is None:
+        order = np.random.default_rng(random_state).permutation(len(codes))
+        fit, rest = order[: len(codes) // 2], order[len(codes) // 2 :]
+        parts = rows[fit], codes[fit], rows[rest], codes[rest]
+    else:
+        more, others = one_column(test[1])
+        place = {name: code for code, name in enumerate(names)}
+        unseen = np.array([place.get(name, -1) for name in more])[others]
+        parts = rows, codes, np.asarray(test[0], dtype=np.float64), unseen
+        if parts[2].shape != (len(unseen), rows.shape[1]):
+            raise ValueError(
+                f"test must have {rows.shape[1]} columns and one row for each of its {len(unseen)} values of "
+                f"sensitive, got shape {parts[2].shape}."
+            )
+    target = 1 if len(names) == 2 else int(np.bincount(codes).argmax())
+    found = _together(*parts, target if len(names) > 1 else -1, delta)
+    found["group"] = names[min(target, len(names) - 1)]
+    return {**found, "statement": proxies_words(found, delta), "columns": columns}
+
+
+def proxies_words(found: Mapping[str, Any], delta: float) -> str:
+    """The sentence about all columns together, for limits that hold with probability 1 - delta."""
+    if found["error"] is None:
+        return "too few rows of a group, or no columns: nothing can be predicted"
+    least = (
+        math.floor(found["balanced_low"] * 1e3) / 1e3
+    )  # outwards: what is printed is true as well
+    most = math.ceil(found["balanced_high"] * 1e3) / 1e3
+    return (
+        f"from the other columns, {shown(found['group'])} is told from the rest by a logistic regression "
+        f"with balanced accuracy {found['balanced_accuracy']:.3f} (between {least:.3f} and {most:.3f} with "
+        f"probability {100 * (1 - delta):.6g} %), where guessing has 0.5; error {found['error']:.3f}, where "
+        f"the best constant has {found['chance']:.3f}; {ASSUMED}"
+    )
 
 
 def _together(
-    X: Array, codes: NDArray[np.int64], names: list[str], delta: float, seed: int
+    X: Array,
+    codes: NDArray[np.int64],
+    X_test: Array,
+    codes_test: NDArray[np.int64],
+    target: int,
+    delta: float,
 ) -> dict[str, Any]:
     """A classifier of the most frequent group, or of the second of two, on rows it was not fitted on."""
-    counts = np.bincount(codes)
-    target = 1 if len(names) == 2 else int(counts.argmax())
-    a = (
-        (codes == target).astype(np.int64)
-        if len(names) > 1
-        else np.zeros(len(codes), dtype=np.int64)
-    )
-    order = np.random.default_rng(seed).permutation(len(a))
-    train, test = order[: len(a) // 2], order[len(a) // 2 :]
-    empty: dict[str, Any] = {
-        "group": names[min(target, len(names) - 1)], "n_train": len(train), "n_test": len(test),
+    a, truth = (codes == target).astype(np.int64), codes_test == target
+    found: dict[str, Any] = {
+        "group": "", "n_train": len(a), "n_test": len(truth),
         "error": None, "error_low": None, "error_high": None, "chance": None, "balanced_accuracy": None,
         "balanced_low": None, "balanced_high": None, "above_chance": False,
     }  # fmt: skip
-    if len(np.unique(a[train])) < 2 or len(np.unique(a[test])) < 2 or not X.shape[1]:
-        return {
-            **empty,
-            "statement": "too few rows of a group, or no columns: nothing can be predicted",
-        }
-    mean, spread = X[train].mean(axis=0), X[train].std(axis=0)
-    scaled = (X - mean) / np.where(spread > 0, spread, 1.0)
-    model = LogisticRegression().fit(scaled[train], a[train])
-    score = model.decision_function(scaled[test])
-    truth = a[test] == 1
+    if len(np.unique(a)) < 2 or len(np.unique(truth)) < 2 or not X.shape[1]:
+        return found
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    model = LogisticRegression().fit((X - mean) / spread, a)
+    score = model.decision_function((X_test - mean) / spread)
     wrong = int(((score > 0) != truth).sum())
-    share = float(a[train].mean())
+    share = float(a.mean())
     above = score > np.log(share / (1.0 - share))  # the threshold at which classes count alike
     hits, spared = int(above[truth].sum()), int((~above[~truth]).sum())
-    n = (len(test), int(truth.sum()), int((~truth).sum()))
+    n = (len(truth), int(truth.sum()), int((~truth).sum()))
     low, high = clopper_pearson([wrong, hits, spared], np.array(n), delta, models=3)
-    balanced = (hits / n[1] + spared / n[2]) / 2.0
     least, most = float(low[1] + low[2]) / 2.0, float(high[1] + high[2]) / 2.0
-    chance = float(min(a[test].mean(), 1.0 - a[test].mean()))
-    who = shown(names[target])
-    statement = (
-        f"from the other columns, {who} is told from the rest with balanced accuracy {balanced:.3f} (between "
-        f"{least:.3f} and {most:.3f} with probability {100 * (1 - delta):.6g} %), where guessing "
-        f"has 0.5; error "
-        f"{wrong / n[0]:.3f}, where the best constant has {chance:.3f}"
-    )
     return {
-        **empty, "group": names[target], "error": wrong / n[0], "error_low": float(low[0]),
-        "error_high": float(high[0]), "chance": chance, "balanced_accuracy": balanced, "balanced_low": least,
-        "balanced_high": most, "above_chance": least > 0.5, "statement": statement,
+        **found, "error": wrong / n[0], "error_low": float(low[0]), "error_high": float(high[0]),
+        "chance": float(min(truth.mean(), 1.0 - truth.mean())),
+        "balanced_accuracy": (hits / n[1] + spared / n[2]) / 2.0,
+        "balanced_low": least, "balanced_high": most, "above_chance": least > 0.5,
     }  # fmt: skip
 
 
