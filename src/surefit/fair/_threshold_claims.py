@@ -74,7 +74,10 @@ def dual_bound(
     return total + over + slack * float(np.maximum(0.0, multipliers).sum())
 
 
-def _is_rule(thresholds: Array, weights: Array) -> bool:
+def _is_rule(thresholds: Array, weights: Array, single: bool) -> bool:
+    """Whether the weights are probabilities; of a ``single`` threshold, 0 and 1."""
+    if single and not np.isin(weights, (0.0, 1.0)).all():
+        return False
     return bool(
         np.isfinite(weights).all()
         and (weights >= 0.0).all()
@@ -83,12 +86,14 @@ def _is_rule(thresholds: Array, weights: Array) -> bool:
     )
 
 
-def _rates_claim(found: list[Curve], rule: Any, constraint: str, tolerance: float) -> Claim:
+def _rates_claim(
+    found: list[Curve], rule: Any, constraint: str, tolerance: float, *, single: bool = False
+) -> Claim:
     """The expected rates on these rows."""
     thresholds, weights, _ = rule
     what = _NAMES[constraint]
-    if not _is_rule(thresholds, weights):
-        words = "the weights of the thresholds are not probabilities"
+    if not _is_rule(thresholds, weights, single):
+        words = f"the weights of the thresholds are not {'0 and 1' if single else 'probabilities'}"
         return Claim.check("equal rates", words, Kind.EXACT, np.inf, 0.0, "FAIR-6")
     tp, fp = expected(found, thresholds, weights)
     observed = _spread(found, tp, fp, constraint)
@@ -146,7 +151,7 @@ def deterministic_claims(
     cost, scale = _cost(found, rule, costs), scale_of(found, costs)
     lower = -dual_bound(found, constraint, costs, rule[2], tolerance)
     drawn = f"with random draws none costs less than {lower:.6g}"
-    rates = _rates_claim(found, rule, constraint, tolerance)
+    rates = _rates_claim(found, rule, constraint, tolerance, single=True)
     if constraint == "equalized_odds" and not full:
         why = f"the cost is {cost:.6g}; {drawn}; whether single thresholds cost less, surefit.verify decides"
         return [Claim.undecided("optimal rule", why, Kind.OPTIMAL, "FAIR-6"), rates]
