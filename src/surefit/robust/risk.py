@@ -103,8 +103,8 @@ def adversarial_risk(
     delta : float, default=0.05
         Probability that some of the statistical limits are wrong.
     fresh : bool, default=True
-        Whether no fit has used these rows. Without that nothing follows for other rows, and nothing is
-        claimed.
+        Whether no fit has used these rows. Without that nothing follows for other rows: nothing is claimed,
+        and the limits are 0 and 1.
     max_rows : int, default=None
         Evaluate at most so many rows, chosen at random. None is all rows for linear models, 1000 for kernel
         machines and neighbours, 200 for other models.
@@ -169,6 +169,8 @@ def adversarial_risk(
     names = tuple(_name(attack) for attack in tried)
     words = ", ".join(names) or "closed form"
     low, high = population(broken, certified, delta)
+    if not fresh:  # nothing is known of other rows
+        low, high = np.zeros_like(low), np.ones_like(high)
     sure = bool(exact.all()) and isinstance(known.family, Linears)
     why_not = (
         "" if fresh else "the rows were used by a fit (fresh=False): nothing follows for other rows"
