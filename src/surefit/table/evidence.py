@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
+from ..data import shown
+from ..model_selection._claims import ASSUMED
 from ..model_selection.bounds import clopper_pearson
 
 __all__ = [
@@ -35,7 +37,9 @@ def calibration_bins(
 
     The bins have fixed ends (tenths), chosen before the scores are seen, and the intervals hold together with
     probability at least 1 - delta: given the scores, the rows of a bin are independent, and their number of
-    positives has a mean that is the bin's mean probability.
+    positives has a mean that is the bin's mean probability. How many bins have rows, and how many they have,
+    is known from the scores alone, so that it may decide what is stated. The limits for unequal probabilities
+    contain those for equal ones: they hold for the rate of all rows to come of the tenth too.
     """
     place = np.minimum((score * bins).astype(np.intp), bins - 1)
     n = np.bincount(place, minlength=bins)
@@ -68,7 +72,7 @@ def calibration_claim(bins: list[dict[str, Any]], delta: float, positive: str) -
     far = max(large, key=lambda b: max(b["rate_high"] - b["mean"], b["mean"] - b["rate_low"]))
     most = max(far["rate_high"] - far["mean"], far["mean"] - far["rate_low"])
     refuted = [b for b in bins if not b["rate_low"] <= b["mean"] <= b["rate_high"]]
-    words = "the data do not refute that the probabilities are right"
+    words = "the data do not refute that the probabilities are right on average in each tenth"
     if refuted:
         worst = max(refuted, key=lambda b: abs(b["rate"] - b["mean"]))
         words = (
@@ -76,19 +80,29 @@ def calibration_claim(bins: list[dict[str, Any]], delta: float, positive: str) -
             f"{worst['rate']:.2f} is found, on {worst['n']} rows"
         )
     statement = (
-        f"with probability {100 * (1 - delta):g} %, the true rate of {positive!r} is within "
-        f"{math.ceil(most * 1e3) / 1e3:.3f} of the mean predicted probability in each of the {len(large)} "
-        f"tenths that have 50 rows or more; {words}"
+        f"with probability {100 * (1 - delta):g} %, the true rate of '{shown(positive)}' is within "
+        f"{math.ceil(most * 1e3) / 1e3:.3f} of the mean predicted probability of the hold-out rows, in each "
+        f"of the {len(large)} tenths of the predicted probability that have 50 of them or more; {words}; "
+        f"{ASSUMED}"
     )
     return Claim.check(name, statement, Kind.STATISTICAL, most, 1.0, "FAIR-4")
 
 
-def coverage_claim(errors: Array, delta: float, unit: str, coverage: float = 0.9) -> Claim:
+def coverage_claim(
+    errors: Array,
+    delta: float,
+    unit: str,
+    width: float = math.inf,
+    coverage: float = 0.9,
+    *,
+    stated: float | None = None,
+) -> Claim:
     r"""With probability 1 - delta, ``coverage`` of rows to come have at most the error stated.
 
     The k-th smallest of n independent errors is at least the ``coverage`` quantile with probability
     :math:`P[\mathrm{Bin}(n, c) \le k - 1]`, whatever their distribution (Wilks, 1941): take the least k for
-    which that is 1 - delta.
+    which that is 1 - delta. ``stated`` is the delta of the sentence, where that of the limit is a share of
+    it; ``width`` is the range of the target, beside which the interval is measured.
     """
     from scipy import stats
 
@@ -97,14 +111,23 @@ def coverage_claim(errors: Array, delta: float, unit: str, coverage: float = 0.9
     if k > n:
         why = f"{n} rows are too few for a statement about {coverage:.0%} of rows to come"
         return Claim.undecided(name, why, Kind.STATISTICAL, "GEN-3")
+    errors = np.where(
+        np.isfinite(errors), errors, np.inf
+    )  # a prediction that is no number is far off
     radius = float(np.partition(errors, k - 1)[k - 1])
     found = float((errors <= radius).mean())
+    if width <= 2.0 * radius < math.inf:
+        why = (
+            f"nothing can be said: an interval of {rounded_up(radius)} to both sides is as long as the range "
+            f"of '{shown(unit)}' on the training rows, {width:.4g}"
+        )
+        return Claim.undecided(name, why, Kind.STATISTICAL, "GEN-3")
     statement = (
-        f"with probability {100 * (1 - delta):g} %, at least {coverage:.0%} of rows to come have a "
-        f"{unit} within {rounded_up(radius)} of the prediction (on the hold-out: {found:.1%})"
+        f"with probability {100 * (1 - (stated or delta)):g} %, at least {coverage:.0%} of rows to come have "
+        f"a '{shown(unit)}' within {rounded_up(radius)} of the prediction (on the hold-out: {found:.1%}); "
+        f"{ASSUMED}"
     )
-    # observed: the share of rows outside, which may be at most 1 - coverage
-    return Claim.check(name, statement, Kind.STATISTICAL, 1.0 - found, 1.0 - coverage, "GEN-3")
+    return Claim.check(name, statement, Kind.STATISTICAL, 2.0 * radius, width, "GEN-3")
 
 
 def rounded_up(value: float) -> str:

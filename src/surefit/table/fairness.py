@@ -1,7 +1,8 @@
 """Fairness of a table model on the hold-out: the audit, proxies of the sensitive column, what a remedy costs.
 
 Decisions are "predicted to be the positive class"; of a regression, "predicted above the median of the
-training targets", which is said. The sensitive columns are not among the model's inputs.
+training targets". Every sentence says which. The sensitive columns are not among the model's inputs, unless
+their role was given. Of a model that was refitted on all rows nothing is said: it has seen the hold-out.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
+from ..data import shown
 from .prepare import Rows
 from .sections import score_of
 from .watch import Watch
 
-__all__ = ["fairness"]
+__all__ = ["SHARES", "fairness"]
 
 Array = NDArray[np.float64]
+SHARES = {"audit": 0.5, "proxies": 0.25, "remedies": 0.25}  # of delta, so that all hold together
 
 
 def fairness(
@@ -26,41 +29,79 @@ def fairness(
 ) -> tuple[list[Claim], dict[str, Any]]:
     """Claims and numbers for every sensitive column."""
     from ..fair import audit
+    from ..fair._audit_claims import audit_claims
 
-    truth, decision = _decisions(model, rows, X)
+    groups, claims = _groups(model, rows)
+    if not groups:
+        return claims, {}
+    truth, decision, positive = _decisions(model, rows, X)
     score = score_of(model, X)
-    groups = {name: rows.column(name, rows.holdout) for name in model.sensitive}
-    found = audit(truth, decision, score, sensitive=groups, positive=1, delta=model.delta)
-    claims, records = list(found.claims), _records(found)
+    delta = SHARES["audit"] * model.delta
+    found = audit(truth, decision, score, sensitive=groups, positive=1, delta=delta)
+    parts = found.gaps, found.calibration, found.incompatibility
+    claims += audit_claims(*parts, model.delta, {}, positive)
+    records = _records(found)
     for record in records:
         if record["attribute"] in groups and len(record["groups"]) > 1:
-            claim, record["proxies"] = _proxies(model, rows, X_train, record["attribute"])
+            claim, record["proxies"] = _proxies(model, rows, X, X_train, record["attribute"])
             claims.append(claim)
-    return claims, {"fairness": records}
+    return claims, {} if model.refit else {"fairness": records}
 
 
-def _proxies(model: Any, rows: Rows, X: Array, name: str) -> tuple[Claim, dict[str, Any]]:
-    """How well the columns that the model reads tell the sensitive one (FAIR-1), on the training part.
+def _groups(model: Any, rows: Rows) -> tuple[dict[str, NDArray[Any]], list[Claim]]:
+    """The sensitive columns of the hold-out, and what is said of one with too many values to be groups."""
+    from ..fair.audit import MOST
 
-    The classifier of the sensitive column is fitted on a part of these rows and tested on the rest, so its
-    limits are those of rows that its fit has not seen.
+    groups, claims = {}, []
+    for name in model.sensitive:
+        column = rows.column(name, rows.holdout)
+        many = len(set(column.tolist()))
+        if many <= MOST:
+            groups[name] = column
+            continue
+        why = (
+            f"'{shown(name)}' has {many:,} different values on the hold-out, more than {MOST:,}: these are "
+            "no groups. Put the values into a few bins first"
+        )
+        claims.append(Claim.undecided(f"audit ({shown(name)})", why, Kind.STATISTICAL, "FAIR-1"))
+    return groups, claims
+
+
+def _proxies(
+    model: Any, rows: Rows, X: Array, X_train: Array, name: str
+) -> tuple[Claim, dict[str, Any]]:
+    """How well the other columns that the model reads tell the sensitive one (FAIR-1).
+
+    The classifier of the sensitive column is fitted on the training rows and tested on the hold-out, so that
+    its limits are those of rows that nothing has used, the encoder included. Columns are ranked by the
+    training rows.
     """
     from ..fair import proxies
+    from ..fair.proxies import proxies_words
 
+    features = model.encoder_.features_
+    kept = [j for j, feature in enumerate(features) if feature["column"] != name]
+    place = {j: k for k, j in enumerate(kept)}
+    blocks = {
+        column: [place[j] for j in places]
+        for column, places in model.encoder_.blocks_.items()
+        if column != name
+    }
+    whole = len(kept) == len(features)
     used = np.arange(len(rows.y)) if model.refit else rows.train
     found = proxies(
-        X,
+        X_train if whole else X_train[:, kept],
         rows.column(name, used),
-        feature_names=[str(label) for label in model.encoder_.get_feature_names_out()],
-        groups_of_features=model.encoder_.blocks_,
-        delta=model.delta,
-        random_state=model.seed,
+        feature_names=[str(features[j]["name"]) for j in kept],
+        groups_of_features=blocks,
+        delta=SHARES["proxies"] * model.delta / len(model.sensitive),
+        test=(X if whole else X[:, kept], rows.column(name, rows.holdout)),
     )
-    title, words = f"proxies ({name})", found["statement"]
+    title, words = f"proxies ({shown(name)})", proxies_words(found, model.delta)
     if found["error_low"] is None:  # a group too rare to split
         claim = Claim.undecided(title, words, Kind.STATISTICAL, "FAIR-1")
     else:
-        length = float(found["error_high"] - found["error_low"])
+        length = float(found["balanced_high"] - found["balanced_low"])
         claim = Claim.check(title, words, Kind.STATISTICAL, length, 1.0, "FAIR-1")
     columns = [
         {"name": column["name"], "strength": column["strength"]} for column in found["columns"][:10]
@@ -118,11 +159,15 @@ def _incompatible(record: dict[str, Any] | None) -> list[str]:
     return [words] if isinstance(words, str) else list(words)
 
 
-def _decisions(model: Any, rows: Rows, X: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Truth and decision as 0 and 1."""
+def _decisions(model: Any, rows: Rows, X: Array) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Truth and decision as 0 and 1, and what 1 means."""
     held = rows.y[rows.holdout]
     if model.task == "regression":
         middle = float(np.median(rows.y[rows.train]))
-        return (held > middle).astype(int), (model.predict_encoded(X) > middle).astype(int)
+        words = f"a '{shown(model.target)}' above {middle:.6g}, the median of the training rows"
+        return (held > middle).astype(int), (model.predict_encoded(X) > middle).astype(int), words
     code = model.positive_code
-    return (held == code).astype(int), (np.asarray(model.model_.predict(X)) == code).astype(int)
+    words = f"'{shown(model.classes_[code])}'"
+    words += ", against the rest" if len(model.classes_) > 2 else ""
+    decided = np.asarray(model.model_.predict(X)) == code
+    return (held == code).astype(int), decided.astype(int), words

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .fairness import SHARES
 from .prepare import Rows
 
 __all__ = ["remedies"]
@@ -27,6 +28,8 @@ def remedies(
     groups = rows.column(name, rows.train), rows.column(name, rows.holdout)
     if model.refit or len(np.unique(groups[0].astype(str))) < 2:
         return None
+    unseen = int((~np.isin(groups[1].astype(str), groups[0].astype(str))).sum())
+    less = f"; without {unseen} rows of groups that the training rows lack" if unseen else ""
     X_hold = model.encoder_.transform(rows.table.frame[rows.holdout])
     found = compare_remedies(
         X_train,
@@ -36,7 +39,7 @@ def remedies(
         y[rows.holdout],
         groups[1],
         model=model.model_,
-        delta=model.delta,
+        delta=SHARES["remedies"] * model.delta,
         random_state=model.seed,
     )
     return [
@@ -47,7 +50,7 @@ def remedies(
             "error_low": row["error_low"],
             "error_high": row["error_high"],
             **{key: row[key]["observed"] for key in ("independence", "separation", "sufficiency")},
-            "words": row["failed"] or _WORDS.get(row["what"], row["what"]),
+            "words": (row["failed"] or _WORDS.get(row["what"], row["what"])) + less,
         }
         for row in found
     ]
