@@ -3,7 +3,7 @@ r"""Proxies: how well the sensitive attribute is predicted from the other column
 Leaving A out of the features does not remove it: columns that go with it stand in for it. Two answers.
 
 *All columns together*: a certified logistic regression of one group against the rest, on half of the rows (or
-on all, where others are given to test on); its error and balanced accuracy on the rest with Clopper-Pearson
+on all, where others are given to test on; on 10,000 at most); its error and balanced accuracy on the rest with Clopper-Pearson
 limits, against the share of the larger class and 1/2.
 
 *Each column*: the squared correlation with the indicator of each group (for a set of indicator columns, the
@@ -35,6 +35,7 @@ from ._sensitive import one_column
 __all__ = ["proxies", "proxies_words"]
 
 Array = NDArray[np.float64]
+FITTED = 10_000  # rows that the classifier is fitted on, at most
 
 
 def proxies(
@@ -64,7 +65,8 @@ def proxies(
         Splits the rows.
     test : (X, sensitive), optional
         Rows to test the classifier on, which nothing was learnt from, the coding of X included. It is then
-        fitted on all of ``X``. By default it is fitted on half of ``X`` and tested on the other half.
+        fitted on ``X``. By default it is fitted on half of ``X`` and tested on the other half. At most 10,000
+        rows, drawn at random, are fitted on.
 
     Returns
     -------
@@ -101,15 +103,16 @@ def proxies(
             )
     centred = rows - rows.mean(axis=0)
     columns = _columns(centred, codes, names, labels, groups_of_features or {})
+    order = np.random.default_rng(random_state).permutation(len(codes))
     if test is None:
-        order = np.random.default_rng(random_state).permutation(len(codes))
-        fit, rest = order[: len(codes) // 2], order[len(codes) // 2 :]
+        fit, rest = order[: len(codes) // 2][:FITTED], order[len(codes) // 2 :]
         parts = rows[fit], codes[fit], rows[rest], codes[rest]
     else:
         more, others = one_column(test[1])
         place = {name: code for code, name in enumerate(names)}
         unseen = np.array([place.get(name, -1) for name in more])[others]
-        parts = rows, codes, np.asarray(test[0], dtype=np.float64), unseen
+        fit = order[:FITTED]
+        parts = rows[fit], codes[fit], np.asarray(test[0], dtype=np.float64), unseen
         if parts[2].shape != (len(unseen), rows.shape[1]):
             raise ValueError(
                 f"test must have {rows.shape[1]} columns and one row for each of its {len(unseen)} values of "

@@ -95,6 +95,7 @@ def _proxies(
         feature_names=[str(features[j]["name"]) for j in kept],
         groups_of_features=blocks,
         delta=SHARES["proxies"] * model.delta / len(model.sensitive),
+        random_state=model.seed,
         test=(X if whole else X[:, kept], rows.column(name, rows.holdout)),
     )
     title, words = f"proxies ({shown(name)})", proxies_words(found, model.delta)
