@@ -3,8 +3,8 @@ r"""Proxies: how well the sensitive attribute is predicted from the other column
 Leaving A out of the features does not remove it: columns that go with it stand in for it. Two answers.
 
 *All columns together*: a certified logistic regression of one group against the rest, on half of the rows (or
-on all, where others are given to test on; on 10,000 at most); its error and balanced accuracy on the rest with Clopper-Pearson
-limits, against the share of the larger class and 1/2.
+on all, where others are given to test on; on 10,000 at most); its error and balanced accuracy on the rest
+with Clopper-Pearson limits, against the share of the larger class and 1/2.
 
 *Each column*: the squared correlation with the indicator of each group (for a set of indicator columns, the
 share of the variance of A that they explain, which is Cramer's V squared for one group against the rest).
