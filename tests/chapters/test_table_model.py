@@ -22,6 +22,7 @@ from surefit.certificate import CertificateWarning
 from surefit.data import TableError, load, read_table
 from surefit.table import TableModel, fit_table, verify_table
 from surefit.table.document import SCHEMA
+from surefit.table.evidence import curves
 from surefit.table.prepare import rows_of
 
 
@@ -274,3 +275,13 @@ def test_targets_that_cannot_be_learnt() -> None:
     constant = [5.0] * 39 + [6.0]  # one value in the training part, whatever the class of the rest
     with pytest.raises(TableError):
         fit_table(read_table({"x": x, "y": constant}), "y", reference=False)
+
+
+def test_the_last_bits_of_a_score_do_not_draw() -> None:
+    """Rows that are equal tie in the curves, whatever the rounding of their scores on this machine."""
+    generator = np.random.default_rng(0)
+    score = generator.integers(0, 6, 300) / 7 - 0.4
+    truth = (generator.random(300) < 0.5).astype(float)
+    noisy = score * (1 + 1e-15 * generator.integers(-3, 4, 300))
+    assert curves(noisy, truth) == curves(score, truth)
+    assert len(curves(score, truth)["roc"]["fpr"]) <= 7

@@ -5,12 +5,18 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from tests.forged import fitted, resealed
+from numpy.testing import assert_allclose, assert_array_equal
+from tests.forged import Change, fitted, resealed
 
-from surefit.table import verify_table
+import surefit
+from surefit import save
+from surefit.data import load
+from surefit.table import fit_table, verify_table
 
 SECTIONS = ["optimality", "generalisation", "robustness", "fairness"]
 
@@ -66,4 +72,54 @@ def test_claims_cannot_come_and_go(section: str, how: str) -> None:
         "emptied": claims.clear,
     }
     resealed(lambda _: edits[how]())(changed)
+    assert not verify_table(changed, table, quick=True).ok
+
+
+# -------------------------------------------------------------------- back doors
+
+
+def _hidden_neighbours(model: Any) -> None:
+    """Rows far from all others, which decide what is predicted there and nowhere else."""
+    inner = model.model_
+    inner.X_fit_ = np.vstack([inner.X_fit_, np.full((50, inner.X_fit_.shape[1]), 50.0)])
+    inner.y_fit_ = np.r_[inner.y_fit_, np.repeat(inner.y_fit_[:1], 50)]
+    inner.n_samples_fit_ = len(inner.X_fit_)
+
+
+def _hidden_centre(model: Any) -> None:
+    """A row with a large weight that no kernel value of the table reaches."""
+    inner = model.model_
+    inner.X_fit_ = np.vstack([inner.X_fit_, np.full((1, inner.X_fit_.shape[1]), 50.0)])
+    inner.dual_coef_ = np.r_[inner.dual_coef_, [1000.0]]
+
+
+def _hidden_support(model: Any) -> None:
+    inner = model.model_
+    inner.support_vectors_ = inner.support_vectors_.copy()
+    inner.support_vectors_[0] += 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "family", "change"),
+    [
+        ("breast-cancer", "diagnosis", "knn", _hidden_neighbours),
+        ("diabetes", "progression", "knn", _hidden_neighbours),
+        ("diabetes", "progression", "kernel", _hidden_centre),
+        ("breast-cancer", "diagnosis", "kernel", _hidden_support),
+    ],
+)
+def test_a_back_door_far_from_every_row(
+    tmp_path: Path, name: str, target: str, family: str, change: Change
+) -> None:
+    """The model predicts every row of the table as before; only what it keeps gives it away."""
+    table = load(name)
+    model = fit_table(table, target, models=[family], reference=False)
+    before = model.predict(table)
+    change(model)
+    save(model, tmp_path / "model.surefit")
+    changed = surefit.load(tmp_path / "model.surefit")
+    after = changed.predict(table)
+    assert_array_equal(after, before) if before.dtype.kind == "U" else assert_allclose(
+        after, before
+    )
     assert not verify_table(changed, table, quick=True).ok

@@ -199,6 +199,7 @@ MODEL: dict[str, Change] = {
     "number of rows": _at("data_", "rows")(23_800),
     "number of columns": _at("data_", "columns")(15),
     "rows of the split": _set("n_rows_", 23_800),
+    "values read as missing": _at("parsing_", "missing")(lambda marks: [*marks, "no"]),
     "columns of the table": lambda m: m.columns_.pop(),
     # what was asked for
     "classes swapped": _swap_classes,

@@ -148,11 +148,13 @@ def rounded_up(value: float) -> str:
 
 
 def curves(score: Array, truth: Array) -> dict[str, Any]:
-    """ROC and precision-recall curve of a score for a 0-1 truth."""
+    """ROC and precision-recall curve of a score for a 0-1 truth; the last bits of a score decide nothing."""
     from sklearn.metrics import precision_recall_curve, roc_auc_score, roc_curve
 
     if not 0 < truth.sum() < len(truth):
         return {}
+    largest = float(np.abs(score).max())
+    score = np.round(score / largest, 9) if largest > 0 else score  # equal rows tie on any machine
     fpr, tpr, _ = roc_curve(truth, score)
     precision, recall, _ = precision_recall_curve(truth, score)
     keep, held = _thinned(len(fpr)), _thinned(len(recall))

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..certificate import Certificate, Claim, Kind
 from ..data import propose_schema
+from ..data.table import blank_out
 from .asked import notes_of
 from .model import SECTIONS, TableModel
 
@@ -111,6 +112,8 @@ def schema_claim(model: TableModel, table: Any) -> Claim:
         notes = notes[:-1]
     if notes != notes_of(schema):
         wrong.append("notes")
+    if set(blank_out(table.frame, model.parsing.missing)[1]) - {""}:  # none is left after reading
+        wrong.append("values that stand for missing")
     if facts.get("rows") != table.rows or facts.get("columns") != len(table.columns):
         wrong.append("size")
     words = "the parts that the columns play are those that the table gives"
