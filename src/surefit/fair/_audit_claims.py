@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..certificate import Claim, Kind
+from ..model_selection._claims import percent
 from ._groups import shown
 from .criteria import SOURCES
 
@@ -116,7 +117,7 @@ def _claim(
     where = f"between {math.floor(low * 1e4) / 1e4:.4f} and {math.ceil(high * 1e4) / 1e4:.4f}"
     who = " and ".join(shown(group) for group in entry["groups"])
     sentence = (
-        f"with probability {100 * (1 - delta):.6g} % (all intervals of this audit at once), {what} is "
+        f"with probability {percent(delta)} (all intervals of this audit at once), {what} is "
         f"{where} (observed {observed:.4f}: {who}); {rests}"
     )
     if tolerance is None:

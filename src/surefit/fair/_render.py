@@ -6,6 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from ..certificate import Status
+from ..model_selection._claims import percent
 from ._groups import shown
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _rows(audit: Audit) -> list[list[str]]:
 def _head(audit: Audit) -> str:
     return (
         f"Fairness audit of {audit.n} rows, positive label {shown(audit.positive)}; all intervals hold "
-        f"at once with probability {100 * (1 - audit.delta):.6g} %"
+        f"at once with probability {percent(audit.delta)}"
     )
 
 
@@ -124,5 +125,5 @@ def plot_rates(audit: Audit, ax: Any, rate: str, attribute: str | None) -> Any:
     ax.set_yticks(range(len(rows)), names)
     ax.invert_yaxis()
     ax.set_xlim(0.0, 1.0)
-    ax.set_xlabel(f"{rate}, with intervals that hold at once ({100 * (1 - audit.delta):.6g} %)")
+    ax.set_xlabel(f"{rate}, with intervals that hold at once ({percent(audit.delta)})")
     return ax

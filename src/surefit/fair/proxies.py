@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linear_model import LogisticRegression
+from ..model_selection._claims import percent
 from ..model_selection.bounds import clopper_pearson
 from ._audit_claims import ASSUMED
 from ._groups import shown
@@ -135,7 +136,7 @@ def proxies_words(found: Mapping[str, Any], delta: float) -> str:
     return (
         f"from the other columns, {shown(found['group'])} is told from the rest by a logistic regression "
         f"with balanced accuracy {found['balanced_accuracy']:.3f} (between {least:.3f} and {most:.3f} with "
-        f"probability {100 * (1 - delta):.6g} %), where guessing has 0.5; error {found['error']:.3f}, where "
+        f"probability {percent(delta)}), where guessing has 0.5; error {found['error']:.3f}, where "
         f"the best constant has {found['chance']:.3f}; {ASSUMED}"
     )
 

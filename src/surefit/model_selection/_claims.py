@@ -32,6 +32,7 @@ __all__ = [
     "generalisation_claim",
     "nested",
     "no_bound",
+    "percent",
     "plain_folds",
     "prefitted",
     "sampling",
@@ -207,7 +208,7 @@ def generalisation_claim(
     mean = "mean " if evidence.shape[1] > 1 and not loss.words.startswith("mean") else ""
     at = " at the class frequencies of the test rows" if statistics.stratified else ""
     statement = (
-        f"with probability {_percent(statistics.delta)}, the {mean}true {loss.words}{who}{at} {where}"
+        f"with probability {percent(statistics.delta)}, the {mean}true {loss.words}{who}{at} {where}"
         f"{tried}; {ASSUMED}{caveat}"
     )
     return Claim.check(name, statement, Kind.STATISTICAL, length, width, source)
@@ -235,7 +236,7 @@ def excess_claim(statistics: Statistics | str, chosen: int | None, who: str) -> 
     mean = "mean " if statistics.evidence.shape[1] > 1 else ""
     at = " at the class frequencies of the test rows" if statistics.stratified else ""
     statement = (
-        f"with probability {_percent(statistics.delta)}, the {mean}true {loss.words}{who}{at} is at most "
+        f"with probability {percent(statistics.delta)}, the {mean}true {loss.words}{who}{at} is at most "
         f"{_up(excess, places):.{places}f} above that of the best of {int(known.sum())} candidates"
     )
     return Claim.check("selection excess", statement, Kind.STATISTICAL, excess, width, "GEN-5")
@@ -281,8 +282,9 @@ def folds_claim(splits: list[Any], n: int) -> Claim:
 # ------------------------------------------------------------------------ words
 
 
-def _percent(delta: float) -> str:
-    return f"{100 * (1 - delta):.6g} %"
+def percent(delta: float) -> str:
+    """The probability 1 - delta, rounded down: never 100 %."""
+    return f"{min(math.floor(1e6 * (1.0 - delta) + 1e-4) / 1e4, 99.9999):.6g} %"
 
 
 def _places(loss: BoundedLoss) -> int:

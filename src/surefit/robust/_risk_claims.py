@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
+from ..model_selection._claims import percent
 from ..model_selection.bounds import clopper_pearson
 
 __all__ = [
@@ -98,7 +99,7 @@ def population_claim(
     )
     rest = ", ".join(f"{e:g}" for e in eps[~known])
     statement = (
-        f"with probability {100 * (1 - delta):.6g} %, for all radii at once, the true adversarial risk is "
+        f"with probability {percent(delta)}, for all radii at once, the true adversarial risk is "
         f"{words} ({n} rows drawn independently from one distribution, used by no fit)"
         + (f"; nothing can be said at eps {rest}" if rest else "")
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Certificate, Claim
+from ..model_selection._claims import percent
 
 __all__ = ["RobustnessCurve"]
 
@@ -154,10 +155,10 @@ class RobustnessCurve:
 
     def _footer(self) -> list[str]:
         tried = f"attacks tried: {', '.join(self.attacks)}" if self.attacks else "no attack needed"
-        percent = f"{100 * (1 - self.delta):g} %"
+        sure = percent(self.delta)
         return [
             f"{self.method}; {tried}",
-            f"true: for the distribution of the rows, all radii at once with probability {percent}",
+            f"true: for the distribution of the rows, all radii at once with probability {sure}",
             *self.notes,
         ]
 
@@ -190,7 +191,7 @@ class RobustnessCurve:
             ax = Figure(figsize=(5.0, 3.2), layout="constrained").subplots()
         ax.fill_between(
             self.eps, 1 - self.high, 1 - self.low, color="0.5", alpha=0.2, linewidth=0,
-            label=f"true accuracy, {100 * (1 - self.delta):g} %",
+            label=f"true accuracy, {percent(self.delta)}",
         )  # fmt: skip
         if self.exact.all():
             ax.plot(self.eps, self.certified_accuracy, "o-", color="tab:blue", label="exact")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
 from ..data import shown
-from ..model_selection._claims import ASSUMED
+from ..model_selection._claims import ASSUMED, percent
 from ..model_selection.bounds import clopper_pearson
 
 __all__ = [
@@ -80,7 +80,7 @@ def calibration_claim(bins: list[dict[str, Any]], delta: float, positive: str) -
             f"{worst['rate']:.2f} is found, on {worst['n']} rows"
         )
     statement = (
-        f"with probability {100 * (1 - delta):g} %, the true rate of '{shown(positive)}' is within "
+        f"with probability {percent(delta)}, the true rate of '{shown(positive)}' is within "
         f"{math.ceil(most * 1e3) / 1e3:.3f} of the mean predicted probability of the hold-out rows, in each "
         f"of the {len(large)} tenths of the predicted probability that have 50 of them or more; {words}; "
         f"{ASSUMED}"
@@ -123,7 +123,7 @@ def coverage_claim(
         )
         return Claim.undecided(name, why, Kind.STATISTICAL, "GEN-3")
     statement = (
-        f"with probability {100 * (1 - (stated or delta)):g} %, at least {coverage:.0%} of rows to come have "
+        f"with probability {percent(stated or delta)}, at least {coverage:.0%} of rows to come have "
         f"a '{shown(unit)}' within {rounded_up(radius)} of the prediction (on the hold-out: {found:.1%}); "
         f"{ASSUMED}"
     )
