@@ -14,11 +14,13 @@ from ..data import propose_schema
 from ..data.table import blank_out
 from .asked import notes_of
 from .model import SECTIONS, TableModel
+from .verifying_log import dropped_fit
 
 # of a sentence; a digit that belongs to a word, such as a fingerprint's, is none
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")
 _FLOOR = re.compile(r" \(to rounding: below the floor [^)]*\)$")
-_ROUNDING = 1e-4  # two residuals below it are both as good as nothing, and differ between machines
+_ROUNDING = 1e-9  # two residuals below it are both as good as nothing, and differ between machines
+_SHARE = 1e-6  # of the bound of a residual, likewise: it is a small part of the objective already
 
 __all__ = ["alike", "document_claim", "evidence_claim", "recorded_claim", "schema_claim"]
 
@@ -52,10 +54,11 @@ def _same(a: Claim, b: Claim) -> bool:
     if (a.kind, a.status, a.source) != (b.kind, b.status, b.source):
         return False
     if a.kind in (Kind.OPTIMAL, Kind.EXACT, Kind.STATIONARY):  # residuals at rounding level
+        room = _ROUNDING + (_SHARE * abs(b.bound) if math.isfinite(b.bound) else 0.0)
         return (
-            _same_sentence(a.statement, b.statement)
+            _same_sentence(a.statement, b.statement, room)
             and _near(a.bound, b.bound, 1e-6 * abs(b.bound) + 1e-9)
-            and _near(a.observed, b.observed, 1e-3 * abs(b.bound))
+            and _near(a.observed, b.observed, max(1e-3 * abs(b.observed), room))
         )
     pairs = ((a.observed, b.observed), (a.bound, b.bound))
     return a.statement == b.statement and all(
@@ -67,13 +70,13 @@ def _near(x: float, z: float, limit: float) -> bool:
     return bool(x == z) or (x != x and z != z) or abs(x - z) <= limit
 
 
-def _same_sentence(a: str, b: str) -> bool:
-    """The same words, and the same numbers but for those at rounding level."""
+def _same_sentence(a: str, b: str, room: float) -> bool:
+    """The same words, and the same numbers but for their last digits and those at rounding level."""
     a, b = (_FLOOR.sub("", text) for text in (a, b))
     if _NUMBER.sub("#", a) != _NUMBER.sub("#", b):
         return False
     pairs = zip(map(float, _NUMBER.findall(a)), map(float, _NUMBER.findall(b)))
-    return all(_near(x, z, max(1e-3 * abs(z), _ROUNDING)) for x, z in pairs)
+    return all(_near(x, z, max(1e-3 * abs(z), room)) for x, z in pairs)
 
 
 def document_claim(model: TableModel, document: Any) -> Claim:
@@ -87,8 +90,11 @@ def document_claim(model: TableModel, document: Any) -> Claim:
     return Claim.check("certificate.json", words, Kind.EXACT, float(len(wrong)), 0.0, "GEN-6")
 
 
-def schema_claim(model: TableModel, table: Any) -> Claim:
-    """The parts that the columns play are those that the table and the stated roles give."""
+def schema_claim(model: TableModel, table: Any, others: list[str]) -> Claim:
+    """The parts that the columns play are those that the table and the stated roles give.
+
+    ``others`` are the columns of the file that the model does not have.
+    """
     try:
         parts = dict.fromkeys(model.sensitive, "ignored") | dict(model.roles_)
         stated = dict(model.schema_)
@@ -108,7 +114,7 @@ def schema_claim(model: TableModel, table: Any) -> Claim:
     wrong = [key for key in found if not alike(stated.get(key), found[key])]
     facts = model.data_
     notes = [str(note) for note in facts.get("notes", [])]
-    if notes and notes[-1].startswith("left out on request: "):  # of columns that are not there
+    if notes and dropped_fit(notes[-1], others):  # of columns that the model does not have
         notes = notes[:-1]
     if notes != notes_of(schema):
         wrong.append("notes")

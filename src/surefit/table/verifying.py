@@ -32,6 +32,8 @@ from .refitting import holdout_claim, measured_again, model_claim, scores_claim,
 from .robustness import robustness
 from .search import ERRORS
 from .sections import generalisation, holdout_limits, optimality, withdrawn
+from .verifying_log import log_claim
+from .verifying_reading import reading_claim
 from .watch import Watch
 
 __all__ = ["Verification", "verify_table"]
@@ -82,7 +84,7 @@ def verify_table(
     """
     watch = Watch(math.inf) if watch is None else watch
     watch.say("reading the table")
-    table = model.read(source)
+    table = whole = model.read(source)
     wanted = list(model.columns_)
     missing = [name for name in wanted if name not in table.columns]
     record = []
@@ -101,8 +103,10 @@ def verify_table(
     record.append(_plan_claim(model))
     if record[-1].status is not Status.HOLDS:
         return _outcome(model, record, {})
-    record.append(schema_claim(model, table))
+    others = [name for name in whole.columns if name not in wanted]
+    record.append(schema_claim(model, table, others))
     try:
+        record.append(reading_claim(model, source, whole))
         sections = _recompute(model, table, record, quick, watch)
         if document is not None:
             record.append(document_claim(model, document))
@@ -179,6 +183,7 @@ def _recompute(
     folds = folds_of(rows, schema, y, n_folds_of(len(rows.train)), model.seed)
     trials = search_again(model, rows, folds, quick, watch)
     record.append(scores_claim(model, rows, trials))
+    record.append(log_claim(model, rows, folds, quick, watch))
     left_out = {"learning_curve", "validation_curve"} if quick else set()
     chosen = trials[model.chosen_]
     for name, job in drawings(model, rows, trials, chosen, folds, mine, y, watch).items():
