@@ -63,12 +63,12 @@ def _most_rows(fitted: Any) -> int | None:
     """How many hold-out rows are attacked: a function of the model alone, so that anyone attacks the same.
 
     An attack compares each row with every support vector, or training row, some hundred times: PAIRS of
-    them take a few seconds. A vote of neighbours costs about a quarter of a kernel.
+    them take a few seconds. A vote of neighbours costs about half of a kernel.
     """
     vectors = getattr(fitted, "support_", None)
     pairs = 0.0 if vectors is None else float(len(vectors))
     if vectors is None and hasattr(fitted, "n_samples_fit_"):
-        pairs = float(fitted.n_samples_fit_) / 4.0
+        pairs = float(fitted.n_samples_fit_) / 2.0
     return None if pairs == 0.0 else int(np.clip(PAIRS // pairs, 200, 1000))
 
 
