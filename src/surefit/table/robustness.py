@@ -69,6 +69,9 @@ def _most_rows(fitted: Any) -> int | None:
     pairs = 0.0 if vectors is None else float(len(vectors))
     if vectors is None and hasattr(fitted, "n_samples_fit_"):
         pairs = float(fitted.n_samples_fit_) / 2.0
+    pairs *= (
+        2.0 if len(getattr(fitted, "classes_", ())) > 2 else 1.0
+    )  # each class is a goal of its own
     return None if pairs == 0.0 else int(np.clip(PAIRS // pairs, 200, 1000))
 
 
