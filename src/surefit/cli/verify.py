@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ._say import BarWatch, console, print_json, safe
+from ._say import BarWatch, console, print_json
 
 if TYPE_CHECKING:
     from ..table import Verification
@@ -26,6 +26,9 @@ def verify(
         bool, typer.Option("--quick", help="Do not repeat the search: its scores stay undecided.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Every claim in a whole sentence.")
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Say nothing; the exit code tells.")
     ] = False,
@@ -38,7 +41,8 @@ def verify(
     beside = os.path.join(os.path.dirname(model_file), "certificate.json")
     path = certificate or (beside if os.path.exists(beside) else None)
     document = load_document(path) if path is not None else None
-    table = read_for(model, source)
+    once = source == "-" or source.startswith("bundled:")
+    table = read_for(model, source) if once else source
     watch = BarWatch(1e9, quiet=as_json or quiet)
     try:
         with unbroken(model_file):
@@ -57,30 +61,24 @@ def verify(
             }
         )
     elif not quiet:
-        _say(outcome)
+        _say(outcome, verbose)
     return 0 if outcome.ok else 1
 
 
-def _say(outcome: Verification) -> None:
-    """Marks and sentences, a section at a time, and the verdict last."""
+def _say(outcome: Verification, verbose: bool) -> None:
+    """A line a claim, a section at a time, and the verdict last; what fails in whole sentences."""
     from rich.text import Text
 
-    from ..certificate import Status
+    from ..report.terminal import claim_table
 
-    styles = {
-        Status.HOLDS: ("✓", "green"),
-        Status.FAILS: ("✗", "bold red"),
-        Status.UNDECIDED: ("?", "yellow"),
-    }
     out = console()
     parts = {"the record itself": outcome.record, **outcome.sections}
     for title, claims in parts.items():
         if claims:
             out.print(Text(title.capitalize(), style="bold"))
-        for claim in claims:
-            mark, style = styles[claim.status]
-            line = Text.assemble((f"  {mark} ", style), (safe(claim.name, 60), "bold"))
-            out.print(line.append(f"  {safe(claim.statement)}"))
+            records = [claim.to_dict() for claim in claims]
+            out.print(claim_table(records, verbose=verbose, width=out.width))
     failed = outcome.certificate.failed
-    words = f"{len(failed)} claims fail" if failed else "verified: no claim fails"
+    few = "1 claim fails" if len(failed) == 1 else f"{len(failed)} claims fail"
+    words = few if failed else "verified: no claim fails"
     out.print(Text(words, style="bold red" if failed else "bold green"))

@@ -85,7 +85,7 @@ def _proxies(
     blocks = {
         column: [place[j] for j in places]
         for column, places in model.encoder_.blocks_.items()
-        if column != name
+        if column != name and places  # one category on the training rows gives no column
     }
     whole = len(kept) == len(features)
     used = np.arange(len(rows.y)) if model.refit else rows.train
