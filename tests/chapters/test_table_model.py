@@ -23,7 +23,7 @@ from surefit.data import TableError, load, read_table
 from surefit.table import TableModel, fit_table, verify_table
 from surefit.table.document import SCHEMA
 from surefit.table.evidence import curves
-from surefit.table.prepare import rows_of
+from surefit.table.prepare import draw_split, rows_of
 
 
 def test_predictions_from_every_kind_of_table(tmp_path: Path) -> None:
@@ -178,6 +178,35 @@ def test_several_sensitive_columns() -> None:
     assert verify_table(model, columns).ok
 
 
+def test_columns_named_twice_count_once() -> None:
+    model = fit_table(
+        _made(),
+        "late",
+        sensitive=["town", "town"],
+        immutable=["age", "age"],
+        models=["logistic"],
+        reference=False,
+    )
+    assert (model.sensitive, model.immutable) == (["town"], ["age"])
+    assert len(model.evidence_["fairness"]) == 1
+
+
+def test_a_category_that_only_the_hold_out_has() -> None:
+    """A column that is constant on the training rows encodes to nothing; nothing breaks down."""
+    columns = {**_made(), "rare": np.full(200, "usual", dtype=object)}
+    _, held = draw_split(200, 0.25, 0)
+    columns["rare"][held[:4]] = "unusual"
+    model = fit_table(
+        columns,
+        "late",
+        sensitive=["town"],
+        models=["logistic", "knn"],
+        roles={"rare": "categorical"},
+    )
+    assert model.encoder_.blocks_["rare"] == []
+    assert verify_table(model, columns, document=model.document()).ok
+
+
 def test_no_numeric_column_no_adversary() -> None:
     table = load("admissions")
     model = fit_table(table, "admitted", sensitive=["gender"], models=["logistic"], reference=False)
@@ -260,6 +289,7 @@ def test_scale_and_width_do_not_depend_on_the_hold_out() -> None:
         ({"sensitive": ["sex"]}, "sex"),
         ({"immutable": ["sex"]}, "sex"),
         ({"drop": ["late"]}, "drop"),
+        ({"sensitive": ["town"], "roles": {"town": "categorical"}}, "does not read sensitive"),
     ],
 )
 def test_arguments_that_make_no_sense(options: dict[str, Any], words: str) -> None:

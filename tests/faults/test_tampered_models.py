@@ -207,6 +207,7 @@ MODEL: dict[str, Change] = {
     "seed": _set("seed", SEED + 1),
     "delta": _set("delta", 0.01),
     "no sensitive column": _set("sensitive", []),
+    "a sensitive column that the model reads": _set("sensitive", ["african_american", "single"]),
     "an immutable column": _set("immutable", ["payment_income"]),
     "another positive class": _set("positive", "no"),
     "a positive class that is none": _set("positive", "approved"),

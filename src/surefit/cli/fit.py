@@ -126,6 +126,10 @@ def fit(
         raise TableError(
             f"--target is needed: which column is to be predicted? The columns are {names}."
         )
+    if not 0.0 < confidence < 1.0:
+        raise typer.BadParameter(
+            f"--confidence must lie between 0 and 1, got {confidence}; 0.95 is 95 %"
+        )
     folder = out if out is not None else Path(f"{_stem(table.name)}-surefit")
     _check_folder(folder)
     options = {

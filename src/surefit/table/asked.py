@@ -63,7 +63,13 @@ def schema_of(
         raise TableError(f"drop: '{shown(target)}' is the target and cannot be left out.")
     kept = [name for name in table.columns if name not in dropped]
     table = table.select(kept) if dropped else table
-    parts = dict.fromkeys(sensitive, "ignored") | dict(roles or {})  # the model does not read them
+    read = [name for name in sensitive if dict(roles or {}).get(name, "ignored") != "ignored"]
+    if read:
+        raise TableError(
+            f"roles: '{shown(read[0])}' is sensitive, and the model does not read sensitive columns; give it "
+            "no role, or do not name it as sensitive."
+        )
+    parts = dict.fromkeys(sensitive, "ignored") | dict(roles or {})
     schema = propose_schema(
         table, target, sensitive=tuple(sensitive), task=task, roles=parts, seed=seed
     )

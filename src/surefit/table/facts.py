@@ -47,6 +47,7 @@ def facts_claim(model: TableModel, n_rows: int) -> Claim:
     endings = {stopped_of(model, False), stopped_of(model, bool(model.interrupted_))}
     found = {
         "the positive class": _positive(model),
+        "the sensitive columns": not set(model.sensitive) & set(model.encoder_.blocks_),
         "the number of rows": model.n_rows_ == n_rows,
         "the log": all(_entry(model, k) for k in range(len(model.candidates_))),
         "what was left out": all(_left_out(model, text) for text in model.skipped_),

@@ -110,6 +110,7 @@ def fit_table(
     True
     """
     watch = Watch(time) if watch is None else watch
+    sensitive, immutable = list(dict.fromkeys(sensitive)), list(dict.fromkeys(immutable))
     check_numbers(holdout, delta, time, seed)
     watch.say("reading the table")
     table = source if isinstance(source, Table) else read_table(source)
