@@ -72,7 +72,7 @@ def test_a_failed_claim_is_exit_code_1(run: Run, fitted: Path, tmp_path: Path) -
     said = run("verify", fitted / "out" / "model.surefit", "less.csv")
     assert said.code == 1
     assert "not the table of the fit" in said.out
-    assert "1 claims fail" in said.out
+    assert "1 claim fails" in said.out
     said = run("verify", fitted / "out" / "model.surefit", "less.csv", "-q")
     assert (said.code, said.out, said.err) == (1, "", "")
 
