@@ -38,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     global _program
     _program = arguments is None
     from ._app import run
+    from ._streams import forgiving
 
+    forgiving()
     code = run(None if arguments is None else list(arguments))
     if arguments is None:
         sys.stdout.flush()

@@ -73,7 +73,8 @@ def numbers(column: pl.Series) -> pl.Series:
     if column.dtype == pl.String:
         # only plain digits: no "inf", "nan", "1_000" or hexadecimal
         plain = column.str.contains(r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
-        column = pl.select(pl.when(plain).then(column)).to_series()
+        if not plain.all():
+            column = pl.select(pl.when(plain).then(column)).to_series()
     if column.dtype.is_temporal():
         return pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
     values = column.cast(pl.Float64, strict=False)

@@ -36,7 +36,9 @@ def _at(found: re.Match[str], words: str) -> str:
     text = found.string
     shares = [(m[1], m[2]) for m in re.finditer(rf"{_NUMBER} at eps {_NUMBER}(?![\d.])", text)]
     kept = [(share, eps) for share, eps in shares if eps in ("0.1", "0.5")] or shares[:2]
-    return words + ", ".join(f"{percent(share)} at eps {eps}" for share, eps in kept)
+    return words + ", ".join(
+        f"{percent(share)} at {'' if k else 'eps '}{eps}" for k, (share, eps) in enumerate(kept)
+    )
 
 
 def _risk(found: re.Match[str]) -> str:
@@ -125,6 +127,9 @@ def brief(name: str, statement: str) -> str:
     spread = _only(_SPREAD, statement)
     if attribute and spread is not None:
         return plain(_gap(spread), 240)
+    unknown = _only(r" is not known: ([^;]+)", statement)
+    if attribute and unknown is not None:
+        return plain(f"not known: {unknown[1]}", 240)
     text = _ASIDE.sub("", _OPENING.sub("", statement)).partition(";")[0]
     text = text.partition(", counting all")[0].partition(" (closed form")[0]
     text = text.replace(" is within ", " within ").removeprefix("the ")
