@@ -1,8 +1,8 @@
 """Fairness of a table model on the hold-out: the audit, proxies of the sensitive column, what a remedy costs.
 
 Decisions are "predicted to be the positive class"; of a regression, "predicted above the median of the
-training targets". Every sentence says which. The sensitive columns are not among the model's inputs, unless
-their role was given. Of a model that was refitted on all rows nothing is said: it has seen the hold-out.
+training targets". Every sentence says which. The sensitive columns are not among the model's inputs. Of a
+model that was refitted on all rows nothing is said: it has seen the hold-out.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _groups(model: Any, rows: Rows) -> tuple[dict[str, NDArray[Any]], list[Claim
 def _proxies(
     model: Any, rows: Rows, X: Array, X_train: Array, name: str
 ) -> tuple[Claim, dict[str, Any]]:
-    """How well the other columns that the model reads tell the sensitive one (FAIR-1).
+    """How well the columns that the model reads tell the sensitive one (FAIR-1).
 
     The classifier of the sensitive column is fitted on the training rows and tested on the hold-out, so that
     its limits are those of rows that nothing has used, the encoder included. Columns are ranked by the
@@ -79,24 +79,15 @@ def _proxies(
     from ..fair import proxies
     from ..fair.proxies import proxies_words
 
-    features = model.encoder_.features_
-    kept = [j for j, feature in enumerate(features) if feature["column"] != name]
-    place = {j: k for k, j in enumerate(kept)}
-    blocks = {
-        column: [place[j] for j in places]
-        for column, places in model.encoder_.blocks_.items()
-        if column != name and places  # one category on the training rows gives no column
-    }
-    whole = len(kept) == len(features)
     used = np.arange(len(rows.y)) if model.refit else rows.train
     found = proxies(
-        X_train if whole else X_train[:, kept],
+        X_train,
         rows.column(name, used),
-        feature_names=[str(features[j]["name"]) for j in kept],
-        groups_of_features=blocks,
+        feature_names=[str(label) for label in model.encoder_.get_feature_names_out()],
+        groups_of_features=model.encoder_.blocks_,
         delta=SHARES["proxies"] * model.delta / len(model.sensitive),
         random_state=model.seed,
-        test=(X if whole else X[:, kept], rows.column(name, rows.holdout)),
+        test=(X, rows.column(name, rows.holdout)),
     )
     title, words = f"proxies ({shown(name)})", proxies_words(found, model.delta)
     if found["error_low"] is None:  # a group too rare to split

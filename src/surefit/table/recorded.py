@@ -19,8 +19,9 @@ from .verifying_log import dropped_fit
 # of a sentence; a digit that belongs to a word, such as a fingerprint's, is none
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")
 _FLOOR = re.compile(r" \(to rounding: below the floor [^)]*\)$")
-_ROUNDING = 1e-9  # two residuals below it are both as good as nothing, and differ between machines
-_SHARE = 1e-6  # of the bound of a residual, likewise: it is a small part of the objective already
+# two residuals that differ by less are both as good as nothing, and differ between machines: the one that is
+# claimed, by a part of its bound, and others of a sentence, such as roots of it
+_ROUNDING, _SHARE, _ROOT = 1e-9, 1e-6, 1e-4
 
 __all__ = ["alike", "document_claim", "evidence_claim", "recorded_claim", "schema_claim"]
 
@@ -56,7 +57,7 @@ def _same(a: Claim, b: Claim) -> bool:
     if a.kind in (Kind.OPTIMAL, Kind.EXACT, Kind.STATIONARY):  # residuals at rounding level
         room = _ROUNDING + (_SHARE * abs(b.bound) if math.isfinite(b.bound) else 0.0)
         return (
-            _same_sentence(a.statement, b.statement, room)
+            _same_sentence(a.statement, b, room)
             and _near(a.bound, b.bound, 1e-6 * abs(b.bound) + 1e-9)
             and _near(a.observed, b.observed, max(1e-3 * abs(b.observed), room))
         )
@@ -70,13 +71,19 @@ def _near(x: float, z: float, limit: float) -> bool:
     return bool(x == z) or (x != x and z != z) or abs(x - z) <= limit
 
 
-def _same_sentence(a: str, b: str, room: float) -> bool:
-    """The same words, and the same numbers but for their last digits and those at rounding level."""
-    a, b = (_FLOOR.sub("", text) for text in (a, b))
+def _same_sentence(stated: str, claim: Claim, room: float) -> bool:
+    """The same words, and the same numbers but for their last digits and those at rounding level.
+
+    The number that is claimed may differ by ``room`` only.
+    """
+    a, b = (_FLOOR.sub("", text) for text in (stated, claim.statement))
     if _NUMBER.sub("#", a) != _NUMBER.sub("#", b):
         return False
-    pairs = zip(map(float, _NUMBER.findall(a)), map(float, _NUMBER.findall(b)))
-    return all(_near(x, z, max(1e-3 * abs(z), room)) for x, z in pairs)
+    for x, z in zip(map(float, _NUMBER.findall(a)), map(float, _NUMBER.findall(b))):
+        claimed = abs(z - claim.observed) <= 0.1 * abs(z)  # as it is printed
+        if not _near(x, z, max(1e-3 * abs(z), room if claimed else _ROOT)):
+            return False
+    return True
 
 
 def document_claim(model: TableModel, document: Any) -> Claim:
