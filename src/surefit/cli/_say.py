@@ -66,33 +66,63 @@ class BarWatch(Watch):
         if quiet:
             return
         self.console = console(stderr=True)
-        if self.console.is_terminal:
-            from rich.progress import BarColumn, Progress, TextColumn
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            self._draw()
 
-            self.bar = Progress(
-                TextColumn("{task.fields[what]}", markup=False),
-                BarColumn(bar_width=30),
-                TextColumn("{task.fields[left]}", markup=False),
-                console=self.console,
-                transient=True,
-            )
-            self.task = self.bar.add_task("", total=1.0, what="", left="")
-            self.bar.start()
+    def _draw(self) -> None:
+        """A bar that moves by itself: a step may take longer than a moment."""
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+        from rich.text import Text
+
+        watch = self
+
+        class Used(BarColumn):
+            """The share of the time that is used."""
+
+            def render(self, task: Any) -> Any:
+                task.completed = watch.used(task.completed)
+                return super().render(task)
+
+        class Left(ProgressColumn):
+            """The seconds that are left."""
+
+            def render(self, task: Any) -> Text:
+                return Text(watch.left_words())
+
+        self.bar = Progress(
+            TextColumn("{task.fields[what]}", markup=False),
+            Used(bar_width=self._bar_width()),
+            Left(),
+            console=self.console,
+            transient=True,
+            refresh_per_second=4,
+        )
+        self.task = self.bar.add_task("", total=1.0, what="")
+        self.bar.start()
+
+    def _bar_width(self) -> int:
+        return min(30, max(5, int(self.console.width) - 50))
+
+    def used(self, done: float = 0.0) -> float:
+        """The share of the time that is used, or of the work that is done, whichever is more."""
+        share = (time.monotonic() - self.start) / self.seconds if self.seconds < 1e8 else 0.0
+        return min(1.0, max(share, done))
+
+    def left_words(self) -> str:
+        """How long it can still take; empty where nobody set a limit."""
+        if self.seconds >= 1e8:
+            return ""
+        if self.interrupted or self.left() <= 0:
+            return "finishing"
+        return f"at most {self.left():.0f} s left"
 
     def say(self, text: str, done: float | None = None) -> None:
         """The step under way, how much of the time is used, and how much is left."""
         if self.quiet:
             return
         if self.bar is not None:
-            finite = self.seconds < 1e8
-            used = (time.monotonic() - self.start) / self.seconds if finite else done or 0.0
-            left = (
-                f"at most {max(0.0, self.left()):.0f} s left"
-                if finite and not self.interrupted
-                else ""
-            )
-            share = min(1.0, max(used, done or 0.0))
-            self.bar.update(self.task, completed=share, what=safe(text, 60), left=left)
+            width = self.console.width - self._bar_width() - 20
+            self.bar.update(self.task, completed=self.used(done or 0.0), what=safe(text, width))
         elif self.verbose or time.monotonic() - self.printed > 5.0:
             print(safe(text), file=sys.stderr, flush=True)
             self.printed = time.monotonic()

@@ -123,7 +123,8 @@ def _page(document: dict[str, Any]) -> str:
                 key: evidence.more(len(claims), CLAIMS) for key, claims in found_claims.items()
             },
             fold=OPEN,
-            left_out=_and(plain(name) for name, _ in missing),
+            left_out=_and(plain(name) for name, why in missing if why != "interrupted"),
+            broken_off=_and(plain(name) for name, why in missing if why == "interrupted"),
             level=confidence(document),
             stopped=evidence.reason(document.get("stopped")),
             groups=GROUPS,

@@ -167,7 +167,7 @@ def _notes(document: Any) -> list[Any]:
         plain(text, 80).partition(": ")[0] for text in texts(mapping(document).get("left_out"))
     ]
     if missing:
-        lines.append(f"no time for: {', '.join(missing[:8])}")
+        lines.append(f"left out: {', '.join(missing[:8])}")
     table = Table.grid(padding=(0, 1, 0, 0))
     for line in lines:
         table.add_row(Text("  -"), Text(line, overflow="fold"))
