@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base import Certified
-from ..certificate import Certificate
+from ..certificate import Certificate, Claim, Kind
 from ._groups import as_codes, columns_of, crossed, shown
 
-__all__ = ["Beside", "UsesSensitive", "group_codes", "one_column"]
+__all__ = ["Beside", "UsesSensitive", "group_codes", "labels_claim", "one_column"]
 
 Array = NDArray[np.float64]
 
@@ -56,6 +56,18 @@ def group_codes(
         )
     places = {name: place for place, name in enumerate(known)}
     return np.array([places.get(name, -1) for name in names], dtype=np.int64)[codes]
+
+
+def labels_claim(y: Any, classes: Any) -> Claim | None:
+    """The labels of a model are those of the rows; None where they are, which needs no sentence."""
+    found = np.unique(y)
+    if np.array_equal(found, np.asarray(classes)):
+        return None
+    words = (
+        f"the rows have the labels {shown(found.tolist(), 80)}, the model has "
+        f"{shown(np.asarray(classes).tolist(), 80)}"
+    )
+    return Claim.check("labels", words, Kind.EXACT, 1.0, 0.0, "FAIR-6")
 
 
 class UsesSensitive(Certified):

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Claim, Kind
+from ..certificate import Certificate, Claim, Kind
 from ._curves import SLACK, Curve, scale_of
 
-__all__ = ["deterministic_claims", "dual_bound", "expected", "randomised_claims"]
+__all__ = ["deterministic_claims", "dual_bound", "expected", "randomised_claims", "scores_claim"]
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-12  # of rates: a few additions and one division; of gains: relative to the scale
@@ -127,7 +127,7 @@ def randomised_claims(
     gap, scale = cost + bound, scale_of(found, costs)
     words = (
         f"the expected cost {cost:.6g} is within {max(gap, 0.0):.1e} of the least of all randomised group "
-        f"thresholds with equal rates"
+        f"thresholds on these scores with equal rates"
     )
     optimal = Claim.check(
         "optimal rule", words, Kind.OPTIMAL, max(gap, 0.0), 1e-9 * scale, "FAIR-6"
@@ -172,6 +172,13 @@ def deterministic_claims(
         "FAIR-6",
     )
     return [optimal, rates]
+
+
+def scores_claim(found: Certificate) -> Claim:
+    """The claims of the model whose scores the thresholds cut: no rule is better than its scores."""
+    many, wrong = len(found.claims), len(found.failed)
+    words = f"of {many} claims of the {found.about} that gives the scores, {wrong} do not hold"
+    return Claim.check("scores", words, Kind.EXACT, float(wrong), 0.0, "FAIR-6")
 
 
 def _least_cost_odds(

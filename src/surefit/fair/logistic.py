@@ -35,7 +35,7 @@ from ..linear_model._logistic_predictions import LogOddsClassifier
 from ..losses import Logistic
 from ..penalties import ElasticNet as ElasticNetPenalty
 from ._logistic_claims import covariances, logistic_claims, metric
-from ._sensitive import Beside, UsesSensitive
+from ._sensitive import Beside, UsesSensitive, labels_claim
 
 __all__ = ["FairLogistic", "fair_path"]
 
@@ -191,6 +191,9 @@ class FairLogistic(LogOddsClassifier, UsesSensitive):
         return X, y
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+        other = labels_claim(y, self.classes_)
+        if other is not None:
+            return [other]
         signs, places = self._signs(y), self._used()
         rows = np.asarray(self._columns(X, places), dtype=np.float64, order="C")
         outside = np.delete(self.coef_[0], places)

@@ -5,9 +5,10 @@ so that rates are equal exactly, not as far as the rows allow. The optimum is ex
 (:mod:`surefit.fair._threshold_fit`), over all rules of this kind and any number of groups; no grid.
 
 Certificate: *optimal rule* (OPTIMAL), by weak duality from counts; *equal rates* (EXACT) on the rows of the
-fit. With ``randomize=False``: no other single thresholds with rates within ``tolerance`` cost less
-(OPTIMAL), and the rates are that close (EXACT). On fresh rows rates are equal up to chance only:
-:func:`surefit.fair.audit` says how far.
+fit; *scores* (EXACT): the claims of the estimator that gives them hold, where it has any. With
+``randomize=False``: no other single thresholds with rates within ``tolerance`` cost less (OPTIMAL), and the
+rates are that close (EXACT). On fresh rows rates are equal up to chance only: :func:`surefit.fair.audit` says
+how far.
 
 Reference: Hardt, Price & Srebro, "Equality of opportunity in supervised learning" (2016).
 """
@@ -25,12 +26,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..certificate import Claim, Kind
+from ..base import Certified
+from ..certificate import Claim, Kind, verify
 from ._curves import CONSTRAINTS, Curve, curves
 from ._draws import row_uniforms
 from ._groups import shown
-from ._sensitive import Beside, UsesSensitive
-from ._threshold_claims import deterministic_claims, randomised_claims
+from ._sensitive import Beside, UsesSensitive, labels_claim
+from ._threshold_claims import deterministic_claims, randomised_claims, scores_claim
 from ._threshold_fit import best_deterministic, best_deterministic_odds, best_odds, best_rate
 
 __all__ = ["GroupThresholds"]
@@ -324,6 +326,9 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         return X, y
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+        other = labels_claim(y, self.classes_)
+        if other is not None:
+            return [other]
         new = int((self._codes(X, strict=False) < 0).sum())
         if new:
             words = f"{new} rows are of groups that the rule has no thresholds for"
@@ -331,9 +336,22 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         found = self._curves(X, y)
         costs = self._costs(found)
         rule = (self.thresholds_, self.weights_, self.multipliers_)
+        own = self._estimator_claims(X, y, full=full)
         if self.randomize:
-            return randomised_claims(found, rule, self.constraint, costs)
-        return deterministic_claims(found, rule, self.constraint, costs, self.tolerance, full=full)
+            return [*randomised_claims(found, rule, self.constraint, costs), *own]
+        tolerance = self.tolerance
+        return [
+            *deterministic_claims(found, rule, self.constraint, costs, tolerance, full=full),
+            *own,
+        ]
+
+    def _estimator_claims(self, X: Any, y: Any, *, full: bool) -> list[Claim]:
+        """Whether the claims of the model that gives the scores hold, anew at a verification."""
+        model = getattr(self, "estimator_", None)
+        if self.prefit or not isinstance(model, Certified) or not hasattr(model, "certificate_"):
+            return []
+        found = verify(model, self._features(X), y) if full else model.certificate_
+        return [scores_claim(found)]
 
     def _remedy(self) -> str:
         return "The rule is not that of these rows: fit it again."
