@@ -252,3 +252,38 @@ def test_a_regression_s_error_and_interval_hold_together() -> None:
         wrong |= covered.mean() < 0.9
         missed += wrong
     assert missed <= most()
+
+
+@pytest.mark.spec("FAIR-6")
+def test_error_and_gaps_of_every_remedy_hold_together() -> None:
+    """The same fits measured on 200 rows, with limits, and on 20,000: the truth, but for three deviations."""
+    from surefit.fair import compare_remedies
+
+    def draw(generator: Any, n: int) -> tuple[Any, Any, Any]:
+        group = generator.choice(["a", "b"], n, p=[0.6, 0.4])
+        X = generator.normal(size=(n, 2)) + (group == "a")[:, None] * [0.8, 0.0]
+        y = (X.sum(axis=1) + generator.normal(size=n) > 0.5).astype(int)
+        return X, y, group
+
+    fits, many = 60, 20_000
+    missed = 0
+    for seed in range(fits):
+        generator = np.random.default_rng(seed)
+        train, few, lots = draw(generator, 200), draw(generator, 200), draw(generator, many)
+        stated, true = (compare_remedies(*train, *rows, delta=DELTA) for rows in (few, lots))
+        wrong = False
+        for row, truth in zip(stated, true):
+            assert not row["failed"]
+            wrong |= _outside(row["error_low"], row["error_high"], truth["error"], many)
+            for name in ("independence", "separation", "sufficiency"):
+                gap, other = row[name], truth[name]["observed"]
+                if gap["observed"] is not None:  # a rate is of a tenth of the rows at least
+                    wrong |= _outside(gap["low"], gap["high"], other, many / 20)
+        missed += wrong
+    assert missed <= most(fits)
+
+
+def _outside(low: float, high: float, value: float, rows: float) -> bool:
+    """Whether a mean over so many rows lies outside by more than three deviations."""
+    slack = 1.5 / np.sqrt(rows)
+    return not low - slack <= value <= high + slack
