@@ -170,7 +170,7 @@ def test_terminal(width):
         "✓ A certified model that errs",
         "→",
         "14.8 %",
-        "13.8 % to",
+        "13.7 % to",
         "18.1 (",  # the gap of independence by sex, in points
     ):
         assert part in joined

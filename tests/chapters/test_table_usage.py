@@ -3,6 +3,7 @@
 import codecs
 import io
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -62,7 +63,8 @@ def test_a_summary_fits_a_screen_and_loses_no_word(mortgages, width):
     for claim in model.claims("generalisation") + model.claims("robustness"):
         assert claim.name in joined
     gap = model.evidence_["fairness"][0]["gaps"]["independence"]
-    assert f"{100 * gap['gap']:.1f} ({100 * gap['low']:.1f} to {100 * gap['high']:.1f})" in joined
+    low, high = math.floor(1000 * gap["low"]) / 10, math.ceil(1000 * gap["high"]) / 10
+    assert f"{100 * gap['gap']:.1f} ({low:.1f} to {high:.1f})" in joined  # rounded outwards
 
 
 def test_whole_sentences_on_request(mortgages):

@@ -29,17 +29,22 @@ def list_(
     if as_json:
         print_json(rows)
         return 0
-    from rich.table import Table
+    from rich.padding import Padding
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False)
-    for title in ("name", "where", "rows", "target", "sensitive", "what"):
-        table.add_column(title)
-    for row in rows:
-        sensitive = ", ".join(row["sensitive"])
-        table.add_row(
-            row["name"], row["where"], f"{row['rows']:,}", row["target"], sensitive, row["words"]
-        )
-    console().print(table)
+    out = console()
+    titles = {
+        "bundled": "Bundled: surefit fit bundled:NAME",
+        "fetch": "Classic: surefit data fetch NAME",
+    }
+    for where, title in titles.items():
+        out.print(Text(title, style="bold"))
+        for row in (row for row in rows if row["where"] == where):
+            facts = f"{row['rows']:,} rows, target {row['target']}"
+            if row["sensitive"]:
+                facts += f", sensitive {', '.join(row['sensitive'])}"
+            out.print(Padding(Text.assemble((row["name"], "bold"), f": {facts}"), (0, 0, 0, 2)))
+            out.print(Padding(Text(row["words"]), (0, 0, 0, 6)))
     return 0
 
 

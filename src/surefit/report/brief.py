@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .words import percent, plain, points
+from .words import interval, percent, plain, points, span
 
 __all__ = ["brief"]
 
@@ -22,13 +22,13 @@ _ASIDE = re.compile(r" \(errors above [^)]*\)")
 
 
 def _limits(found: re.Match[str]) -> str:
-    low, high, seen = (percent(text) for text in found.groups()[:3])
-    return f"true error {low} to {high} (found {seen})"
+    low, high, seen = found.groups()[:3]
+    return f"true error {interval(low, high, share=True)} (found {percent(seen)})"
 
 
 def _gap(found: re.Match[str]) -> str:
     low, high, seen, where = found.groups()
-    text = f"{points(seen)} points ({points(low)} to {points(high)})"
+    text = f"{points(seen)} points ({span(low, high)})"
     return f"{text}: {where}" if where else text
 
 
@@ -43,7 +43,7 @@ def _at(found: re.Match[str], words: str) -> str:
 
 def _risk(found: re.Match[str]) -> str:
     low, high, eps = found.groups()
-    return f"{percent(low)} to {percent(high)} of rows to come at eps {eps}"
+    return f"{interval(low, high, share=True)} of rows to come at eps {eps}"
 
 
 _FORMS: dict[str, tuple[str, Callable[[re.Match[str]], str]]] = {

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from .reading import aligned, mapping, part, real, rows, texts, words
-from .words import SENTENCE, interval, number, percent, plain, points
+from .words import SENTENCE, interval, number, percent, plain, points, span
 
 __all__ = [
     "GROUPS",
@@ -117,9 +117,9 @@ def _figure(document: Any, group: str) -> tuple[str, str]:
             held = part(row, "holdout")
             if row.get("chosen") is True and not math.isnan(real(held.get("loss"))):
                 value = percent(held["loss"]) if share else number(held["loss"])
-                span = interval(held.get("low"), held.get("high"), share=share)
+                ends = interval(held.get("low"), held.get("high"), share=share)
                 what = "error on rows kept aside" if share else "loss on rows kept aside"
-                return value, f"{what}; {span} at {confidence(document)}"
+                return value, f"{what}; {ends} at {confidence(document)}"
     if group == "robustness":
         e = part(document, "evidence", "robustness")
         curve = aligned(e.get("eps"), e.get("certified_accuracy"))
@@ -131,10 +131,10 @@ def _figure(document: Any, group: str) -> tuple[str, str]:
         for audit in rows(part(document, "evidence").get("fairness")):
             gap = part(audit, "gaps", "independence")
             if math.isfinite(real(gap.get("gap"))):
-                span = f"{points(gap.get('low'))} to {points(gap.get('high'))}"
+                ends = span(gap.get("low"), gap.get("high"))
                 name = plain(words(audit.get("attribute"), "group"), 30)
                 what = (
-                    f"largest difference in selection by {name}; {span} at {confidence(document)}"
+                    f"largest difference in selection by {name}; {ends} at {confidence(document)}"
                 )
                 return f"{points(gap['gap'])} points", what
     return "", ""

@@ -13,7 +13,7 @@ from typing import Any
 from . import spreads
 from .evidence import more, reason
 from .reading import mapping, part, real, rows, texts, words, yes
-from .words import count, interval, number, percent, plain, points, sentence
+from .words import count, interval, number, outward, percent, plain, points, sentence
 
 __all__ = ["audits", "remedies"]
 
@@ -61,13 +61,14 @@ def _criterion(
 ) -> dict[str, Any]:
     title, question, rates = CRITERIA[key]
     gap = part(audit, "gaps", key)
+    low, high = outward(gap.get("low"), gap.get("high"))
     between = [plain(text, 40) for text in texts(gap.get("between"))[:2]]
     return {
         "title": title,
         "question": question,
         "gap": points(gap.get("gap")) if math.isfinite(real(gap.get("gap"))) else "",
-        "low": points(gap.get("low")),
-        "high": points(gap.get("high")),
+        "low": points(low),
+        "high": points(high),
         "between": between if len(between) == 2 else [],
         "why": reason(gap.get("why")),
         "figures": [f for f in (_plot(f"fair{index}-{r}", r, groups) for r in rates) if f],

@@ -20,7 +20,7 @@ from .brief import brief
 from .claims import GROUPS, MARKS, confidence, read_claims, verdict
 from .evidence import leaderboard
 from .reading import mapping, part, real, rows, texts, words
-from .words import SENTENCE, plain, points
+from .words import SENTENCE, plain, points, span
 
 __all__ = ["claim_table", "summary"]
 
@@ -102,8 +102,8 @@ def _gaps(document: Any, width: int) -> list[Any]:
         for key in GAPS:
             gap = part(audit, "gaps", key)
             known = math.isfinite(real(gap.get("gap")))
-            span = f" ({points(gap.get('low'))} to {points(gap.get('high'))})"
-            cells.append(points(gap["gap"]) + span if known else "–")
+            ends = span(gap.get("low"), gap.get("high"))
+            cells.append(f"{points(gap['gap'])} ({ends})" if known else "–")
         if any(cell != "–" for cell in cells):
             found.append((plain(words(audit.get("attribute")), 40), cells))
     if width < NARROW:
@@ -138,7 +138,7 @@ def _models(document: Any, width: int) -> Any:
     measured = measured or board["rows"]
     last = [row for row in measured[MODELS:] if row["chosen"] or row["reference"]]
     for row in measured[:MODELS] + last:
-        name = ("→\u00a0" if row["chosen"] else "  ") + plain(row["name"], 36)
+        name = ("→ " if row["chosen"] else "  ") + plain(row["name"], 36)
         name += " (uncertified)" if row["reference"] else ""
         cells = (name, *([row["validation"]] if wide else []), row["loss"], row["interval"])
         style = "bold" if row["chosen"] else "dim" if row["reference"] else ""

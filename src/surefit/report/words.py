@@ -159,7 +159,39 @@ def interval(low: Any, high: Any, *, share: bool = False) -> str:
     a, b = real(low), real(high)
     if math.isnan(a) or math.isnan(b):
         return MISSING
-    return f"{percent(a)} to {percent(b)}" if share else f"{number(a)} to {number(b)}"
+    if not share:
+        return f"{number(a)} to {number(b)}"
+    a, b = outward(a, b)
+    return f"{percent(a)} to {percent(b)}"
+
+
+def outward(low: Any, high: Any) -> tuple[float, float]:
+    """Limits of a share to a tenth of a per cent, the interval never made shorter by the rounding.
+
+    Examples
+    --------
+    >>> outward(0.0627, 0.1294), outward(0.062, 0.13)
+    ((0.062, 0.13), (0.062, 0.13))
+    """
+    a, b = real(low), real(high)
+    slack = 1e-7  # what a decimal like 0.062 is off in binary
+    if math.isfinite(a) and abs(a) < 1e9:
+        a = math.floor(1000 * a + slack) / 1000
+    if math.isfinite(b) and abs(b) < 1e9:
+        b = math.ceil(1000 * b - slack) / 1000
+    return a, b
+
+
+def span(low: Any, high: Any) -> str:
+    """Two limits of a difference of shares, in percentage points: ``13.0 to 19.8``.
+
+    Examples
+    --------
+    >>> span(0.1301, 0.1974), span(None, 1)
+    ('13.0 to 19.8', '–')
+    """
+    a, b = outward(low, high)
+    return MISSING if math.isnan(a) or math.isnan(b) else f"{points(a)} to {points(b)}"
 
 
 def sentence(text: Any, limit: int = SENTENCE) -> str:

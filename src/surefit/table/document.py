@@ -149,6 +149,16 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def _least(share: float) -> float:
+    """A lower limit in per cent, rounded down to a tenth: an interval is not made shorter by its digits."""
+    return math.floor(1000 * share + 1e-7) / 10
+
+
+def _most(share: float) -> float:
+    """An upper limit in per cent, rounded up to a tenth."""
+    return math.ceil(1000 * share - 1e-7) / 10
+
+
 def _amount(value: float) -> str:
     """A number in the target's unit, with four digits or, where it is large, whole."""
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
@@ -183,7 +193,7 @@ def _loss_sentence(model: Any) -> str:
         text = (
             f"On rows it has not seen it is wrong in {_percent(record['loss'])} of cases; with "
             f"{100 * (1 - model.delta):g} % confidence the true share is between "
-            f"{_percent(record['low'])} and {_percent(record['high'])}."
+            f"{_least(record['low']):.1f} % and {_most(record['high']):.1f} %."
         )
     else:
         text = (
@@ -258,7 +268,7 @@ def _fairness_sentences(model: Any) -> list[str]:
             sentences.append(
                 f"Groups by {_quoted(record['attribute'])} differ by {100 * gap['gap']:.1f} percentage "
                 f"points in how often they are {what} (with {100 * (1 - model.delta):g} % confidence between "
-                f"{100 * gap['low']:.1f} and {100 * gap['high']:.1f})."
+                f"{_least(gap['low']):.1f} and {_most(gap['high']):.1f})."
             )
     return sentences
 
