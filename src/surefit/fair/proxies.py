@@ -207,6 +207,8 @@ def _columns(
     ]
     for name, places in together.items():
         at = list(places)
+        if not at:  # a column that is constant on these rows tells nothing
+            continue
         gram = centred[:, at].T @ centred[:, at] / n
         solved = np.linalg.lstsq(gram, covariance[at], rcond=1e-10)[0]
         explained = np.nan_to_num(
