@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import __version__
 from ..certificate import Claim, Status
 from ..data import shown
 from ..data.schema import STRONG
+from ..model_selection._claims import percent
 from .model import SECTIONS
 from .plan import FAMILIES
 from .prepare import RULE
@@ -46,7 +46,7 @@ def document_of(model: Any) -> dict[str, Any]:
     held = round_split(model)
     document = {
         "schema": SCHEMA,
-        "surefit": __version__,
+        "surefit": model.version_,
         "created": model.created_,
         "data": {
             **{key: model.data_[key] for key in ("name", "rows", "columns", "notes")},
@@ -192,14 +192,14 @@ def _loss_sentence(model: Any) -> str:
     if model.task == "classification":
         text = (
             f"On rows it has not seen it is wrong in {_percent(record['loss'])} of cases; with "
-            f"{100 * (1 - model.delta):g} % confidence the true share is between "
+            f"{percent(model.delta)} confidence the true share is between "
             f"{_least(record['low']):.1f} % and {_most(record['high']):.1f} %."
         )
     else:
         text = (
             f"On rows it has not seen it is off by {_amount(record['loss'])} on average; with "
-            f"{100 * (1 - model.delta):g} % confidence the true mean is between {_amount(record['low'])} and "
-            f"{_amount(record['high'])}."
+            f"{percent(model.delta)} confidence the true mean is between {_amount(record['low'])} and "
+            f"{_amount(record['high'])}, each error counted up to {_amount(model.loss_width_)}."
         )
     other = [r for r in model.candidates_ if not r["certified"] and r["holdout"]]
     if other:
@@ -214,7 +214,10 @@ def _loss_sentence(model: Any) -> str:
 def _optimality_sentence(claims: list[Claim]) -> str:
     gap = [claim for claim in claims if claim.name == "duality gap"]
     if gap and gap[0].status is Status.HOLDS:
-        return "No other coefficients of this kind fit the training rows better: that is proved, not assumed."
+        return (
+            "No other coefficients have a smaller training loss with its penalty, but for a proved gap of "
+            f"{gap[0].observed:.1e}."
+        )
     held = sum(claim.status is Status.HOLDS for claim in claims)
     return f"Of the {len(claims)} claims about the fit itself, {held} hold."
 
@@ -230,9 +233,11 @@ def _robustness_sentences(model: Any) -> list[str]:
         if abs(sure[place] - attacked[place]) < 5e-4
         else f"between {_percent(sure[place])} and {_percent(attacked[place])}"
     )
+    stay = " that may change" if model.immutable else ""
+    rows = "rows the fit has used" if model.refit else "rows it has not seen"
     return [
-        f"If every numeric column may be off by {eps[place]:g} standard deviations, in the worst way for "
-        f"each row, {between} of the decisions are still right."
+        f"If the numeric columns{stay} may be off by {eps[place]:g} standard deviations, in the worst way "
+        f"for each row, {between} of the decisions on {rows} are still right."
     ]
 
 
@@ -267,7 +272,7 @@ def _fairness_sentences(model: Any) -> list[str]:
             )
             sentences.append(
                 f"Groups by {_quoted(record['attribute'])} differ by {100 * gap['gap']:.1f} percentage "
-                f"points in how often they are {what} (with {100 * (1 - model.delta):g} % confidence between "
+                f"points in how often they are {what} (with {percent(model.delta)} confidence between "
                 f"{_least(gap['low']):.1f} and {_most(gap['high']):.1f})."
             )
     return sentences

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import __version__
 from ..certificate import Certificate, CertificateWarning
 from ..data import Schema, Table, TableError, read_table
 from ..fingerprint import fingerprint
@@ -200,7 +201,7 @@ def _fit(
         elif watch.left(0.9) <= 0 and not watch.interrupted:
             watch.skip(name.replace("_", " "))  # begun, but there was no time for two points
     model.created_ = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    model.skipped_ = list(watch.skipped)
+    model.skipped_, model.version_ = list(watch.skipped), __version__
     model.interrupted_ = bool(watch.interrupted)
     watch.close()
     return model

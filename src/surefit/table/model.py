@@ -40,6 +40,7 @@ _PARTS: dict[str, Any] = {
     "raw_id_": str,
     "matrix_id_": str,
     "created_": str,
+    "version_": str,
     "skipped_": list,
     "sections_": dict,
     "evidence_": dict,

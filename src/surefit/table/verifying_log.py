@@ -33,6 +33,7 @@ _STATUS = re.compile(
     r"|stopped: no time left after \d+ of \d+ folds|failed: .*",
     re.S,
 )
+_VERSION = re.compile(r"\d+(\.\d+){1,3}([a-z]+\d*)?")
 _HOUR = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -48,6 +49,7 @@ def log_claim(
         "what became of a candidate": all(_STATUS.fullmatch(str(e["status"])) for e in log),
         "what was not measured": all(_known(str(text), names) for text in model.skipped_),
         "the hour of the fit": _HOUR.fullmatch(model.created_) is not None,
+        "the version of surefit": _VERSION.fullmatch(model.version_) is not None,
         "the immutable columns": set(model.immutable) <= set(model.columns_),
         "the classes": model.task == "regression"
         or [str(label) for label in model.classes_] == list(model.schema_["classes"]),

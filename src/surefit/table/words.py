@@ -8,7 +8,7 @@ __all__ = ["explained"]
 
 _BY_NAME: dict[str, tuple[str, str]] = {
     "duality gap": (
-        "No other coefficients of this kind of model fit the training rows better than by the amount stated.",
+        "No other coefficients have a smaller training loss with its penalty, but for the gap stated.",
         "That another kind of model would not do better, or that it does well on new rows.",
     ),
     "normal equations": (
@@ -37,7 +37,7 @@ _BY_NAME: dict[str, tuple[str, str]] = {
         "That a single row's probability is right, or that every group's is: see fairness.",
     ),
     "prediction interval": (
-        "Give or take the stated number, 9 of 10 predictions will be right.",
+        "9 of 10 predictions will be within the stated distance of the truth.",
         "That it is 9 of 10 in every part of the table; where the target varies more, it is fewer.",
     ),
     "sensitivity": (
