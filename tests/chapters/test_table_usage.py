@@ -393,3 +393,24 @@ def test_a_real_table_from_end_to_end(name, options, tmp_path, capsys):
     assert main(["predict", model, csv]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 900
     assert os.path.getsize(os.path.join(out, "report.html")) < 1_000_000
+
+
+def test_the_closed_form_comes_first_where_coefficients_are_many():
+    """Forty classes of a thousand columns: a fit by steps would take the whole of a short budget."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 1000)), np.arange(80) % 40
+    names = ["logistic", "linear"]
+
+    def tried(columns, seconds):
+        fold = Fold(X[:, :columns], y, X[:40, :columns], y[:40])
+        candidates = plan("classification", names)
+        return search(candidates, lambda k: fold, 2, TableLoss("classification"), Watch(seconds))
+
+    trials = tried(1000, 1.0)
+    assert [t.candidate.family for t in trials][:2] == [
+        "logistic",
+        "linear",
+    ]  # the log is the plan's
+    assert trials[0].status.startswith(("left out: about", "not reached"))
+    assert trials[1].losses
+    assert tried(5, 60.0)[0].tried

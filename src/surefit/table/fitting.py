@@ -167,7 +167,7 @@ def _fit(
     if (
         chosen is None
     ):  # interrupted, or out of time, before one was done: the first of the plan, untested
-        chosen = trials[0]
+        chosen = max(trials, key=lambda trial: len(trial.losses))  # the one that was begun
         if chosen.status.startswith("failed"):
             raise TableError(f"no model could be fitted: {chosen.status}")
         chosen.status = UNTESTED
