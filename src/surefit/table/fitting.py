@@ -164,10 +164,8 @@ def _fit(
     scaled_loss = TableLoss(model.task, model.loss_width_ / model.scale_)
     trials = search(candidates, folds, n_folds, scaled_loss, watch)
     chosen = best_of(trials)
-    if (
-        chosen is None
-    ):  # interrupted, or out of time, before one was done: the first of the plan, untested
-        chosen = max(trials, key=lambda trial: len(trial.losses))  # the one that was begun
+    if chosen is None:  # interrupted, or out of time, before one was done: the one that was begun
+        chosen = max(trials, key=lambda trial: len(trial.losses))
         if chosen.status.startswith("failed"):
             raise TableError(f"no model could be fitted: {chosen.status}")
         chosen.status = UNTESTED
