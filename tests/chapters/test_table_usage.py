@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import polars as pl
 import pytest
 from rich.console import Console
 from tests.data import data_folder
@@ -17,6 +18,7 @@ import surefit
 from surefit.cli import main
 from surefit.cli._say import BarWatch
 from surefit.cli._streams import forgiving
+from surefit.data._roles import numbers, numbers_of
 from surefit.report.brief import brief
 from surefit.report.html import render
 from surefit.report.terminal import claim_table, summary
@@ -414,3 +416,20 @@ def test_the_closed_form_comes_first_where_coefficients_are_many():
     assert trials[0].status.startswith(("left out: about", "not reached"))
     assert trials[1].losses
     assert tried(5, 60.0)[0].tried
+
+
+def test_many_columns_are_read_as_each_one_is():
+    columns = {
+        "text": ["1", "x", None, "1e400", "-2.5"],
+        "words": ["inf", "nan", "1_0", "0x1", " 3"],
+        "whole": [1, None, 2, 3, 4],
+        "real": [1.5, float("nan"), float("inf"), None, 0.0],
+    }
+    frame = pl.DataFrame(columns)
+    for names in (list(columns), ["whole"], []):
+        found = numbers_of(frame, names)
+        assert list(found) == names
+        for name in names:
+            assert found[name].equals(numbers(frame[name]), check_names=True, null_equal=True)
+    assert found == {}
+    assert numbers_of(frame, ["text"])["text"].to_list() == [1.0, None, None, None, -2.5]

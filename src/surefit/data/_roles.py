@@ -8,6 +8,7 @@ Every decision comes with the reason in words.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ._words import listed, shown
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["ROLES", "Column", "as_text", "describe", "numbers", "unclear"]
+__all__ = ["ROLES", "Column", "as_text", "describe", "numbers", "numbers_of", "unclear"]
 
 ROLES = ("numeric", "categorical", "date", "text", "identifier", "constant", "ignored")
 FEW = 10  # whole numbers with at most so many values may be codes, which is said
@@ -26,6 +27,8 @@ MOSTLY = 0.5  # share of distinct values from which text names the rows
 FEWEST = 20  # rows needed to call a column an identifier
 LONG = 25  # letters of a value on average from which it is free text
 NEARLY = ("are not numbers", "could change places")  # in the note of an unclear column
+# only plain digits: no "inf", "nan", "1_000" or hexadecimal
+PLAIN = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
 ID_NAME = re.compile(
     r"(^|[_\s.-])(id|ids|uuid|guid|key|index|rownames?|row_?num(ber)?|unnamed.*)$", re.I
 )
@@ -71,8 +74,7 @@ def numbers(column: pl.Series) -> pl.Series:
     import polars as pl
 
     if column.dtype == pl.String:
-        # only plain digits: no "inf", "nan", "1_000" or hexadecimal
-        plain = column.str.contains(r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
+        plain = column.str.contains(PLAIN)
         if not plain.all():
             column = pl.select(pl.when(plain).then(column)).to_series()
     if column.dtype.is_temporal():
@@ -81,6 +83,22 @@ def numbers(column: pl.Series) -> pl.Series:
     if values.is_finite().all() and not values.null_count():
         return values
     return pl.select(pl.when(values.is_finite()).then(values)).to_series().alias(column.name)
+
+
+def numbers_of(frame: pl.DataFrame, names: Sequence[str]) -> dict[str, pl.Series]:
+    """:func:`numbers` of many columns at once: a wide table is thousands of short ones."""
+    import polars as pl
+
+    kinds = dict(frame.schema)
+    texts = [name for name in names if kinds[name] == pl.String]
+    read = frame.select(
+        pl.when(pl.col(name).str.contains(PLAIN)).then(pl.col(name)).cast(pl.Float64, strict=False)
+        for name in texts
+    ).select(pl.when(pl.all().is_finite()).then(pl.all()).name.keep() if texts else pl.all())
+    found = {column.name: column for column in read.iter_columns()}
+    return {
+        name: found[name] if name in found else numbers(frame.get_column(name)) for name in names
+    }
 
 
 def unclear(column: Column) -> bool:

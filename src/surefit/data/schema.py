@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ._dates import days
 from ._leaks import SUSPECT, Halves
-from ._roles import ROLES, Column, as_text, describe, numbers, unclear
+from ._roles import ROLES, Column, as_text, describe, numbers, numbers_of, unclear
 from ._words import TableError, listed, near, shown
 from .table import Table
 
@@ -145,14 +145,13 @@ def propose_schema(
         )
     task, classes, codes = _target(table, kept.get_column(target), task, notes)
     halves = Halves(codes, len(classes or ()), seed)
-    columns = []
-    for name in table.columns:
-        if name == target:
-            continue
-        column = describe(kept.get_column(name), roles.get(name))
+    others = [name for name in table.columns if name != target]
+    columns = [describe(kept.get_column(name), roles.get(name)) for name in others]
+    read = numbers_of(kept, [column.name for column in columns if column.role == "numeric"])
+    for place, column in enumerate(columns):
         if column.role in USED:
-            column = _with_leak(column, kept.get_column(name), halves, notes)
-        columns.append(column)
+            values = read.get(column.name, kept.get_column(column.name))
+            columns[place] = _with_leak(column, values, halves, notes)
     for column in filter(unclear, columns):
         notes.append(_note("unclear column", shown(column.name), column.note))
     for role in ("identifier", "constant", "text"):
@@ -248,7 +247,7 @@ def _target(
 def _with_leak(column: Column, values: Any, halves: Halves, notes: list[dict[str, str]]) -> Column:
     """The column with its leak score, said where it is a suspect."""
     if column.role == "numeric":
-        array = numbers(values).fill_null(float("nan")).to_numpy()
+        array = values.to_numpy()  # NaN where missing
     elif column.role == "date":
         array = days(values, column.date_format)
     else:

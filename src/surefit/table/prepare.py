@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Schema, Table, TableError, labelled, shown, target_values
-from ..data._roles import as_text, numbers
+from ..data._roles import as_text, numbers_of
 from ..preprocessing import TableEncoder
 from .search import Fold, fold_rows
 
@@ -98,13 +98,11 @@ def _parsed(table: Table, schema: Schema) -> Table:
 
     A column that holds anything else stays text: the encoder refuses it, and says where.
     """
-    parsed = []
-    for column in schema.features:
-        if column.role == "numeric" and column.name in table.columns:
-            series = table.frame.get_column(column.name)
-            values = numbers(series)
-            if values.null_count() == series.null_count():
-                parsed.append(values)
+    there = set(table.columns)
+    numeric = [c.name for c in schema.features if c.role == "numeric" and c.name in there]
+    read = numbers_of(table.frame, numeric)
+    gaps = dict(zip(table.columns, table.frame.null_count().row(0)))
+    parsed = [values for name, values in read.items() if values.null_count() == gaps[name]]
     return Table(table.name, table.frame.with_columns(parsed), table.parsing)
 
 
