@@ -20,7 +20,7 @@ G. Steele, D. Lea, C. Flood. Fast splittable pseudorandom number generators. OOP
 Examples
 --------
 >>> row_at(seed=0, epoch=1, index=[0, 1, 2, 3, 4], n=5)
-array([0, 1, 4, 3, 2])
+array([3, 0, 1, 4, 2])
 >>> sorted(row_at(0, 2, range(1000), 1000)) == list(range(1000))
 True
 """
@@ -214,7 +214,9 @@ class Batches:
             return array  # stays on disk
         if array.dtype.kind == "f" and array.dtype.itemsize != 8 and array.dtype.itemsize != 4:
             array = array.astype(np.float32)
-        whole = array if array.flags.writeable and all(s >= 0 for s in array.strides) else array.copy()
+        whole = (
+            array if array.flags.writeable and all(s >= 0 for s in array.strides) else array.copy()
+        )
         return self._placed(torch.from_numpy(np.ascontiguousarray(whole)), target)
 
     def _placed(self, value: Any, target: bool) -> Any:

@@ -7,7 +7,8 @@ of the last step.
 
 References
 ----------
-B. Polyak, A. Juditsky. Acceleration of stochastic approximation by averaging. SIAM J. Control Optim. 30, 1992.
+B. Polyak, A. Juditsky. Acceleration of stochastic approximation by averaging. SIAM Journal on Control and
+Optimization 30, 1992.
 """
 
 from __future__ import annotations

@@ -80,7 +80,9 @@ def decay_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]
     """
     if not 0 <= weight_decay < float("inf"):
         raise ValueError(f"weight_decay must be finite and at least 0, got {weight_decay!r}.")
-    decayed, spared, seen = [], [], set()
+    decayed: list[Any] = []
+    spared: list[Any] = []
+    seen: set[int] = set()
     for owner in module.modules():
         for name, p in owner.named_parameters(recurse=False):
             if not p.requires_grad or id(p) in seen:

@@ -96,7 +96,7 @@ def learning_rate(
             f"warmup must be at least 0 and below the {total} steps of the run, got {warmup!r}; "
             "a twentieth of the run is usual (warmup=0.05)."
         )
-    climb = int(round(warmup * total)) if warmup < 1 else int(warmup)
+    climb = round(warmup * total) if warmup < 1 else int(warmup)
     climb = min(climb, total - 1)
     if callable(schedule):
         chosen = as_schedule(schedule)
