@@ -13,6 +13,7 @@ so that there is no state of it to keep.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -64,12 +65,14 @@ class Step:
         *,
         accumulate: int = 1,
         dtype: torch.dtype | None = None,
-        augment: Callable[[Any], Any] | None = None,
+        augment: Callable[..., Any] | None = None,
     ) -> None:
         if accumulate < 1:
             raise ValueError(f"accumulate must be at least 1, got {accumulate!r}.")
         self.replica, self.batches, self.loss = replica, batches, loss
         self.accumulate, self.dtype, self.augment = int(accumulate), dtype, augment
+        # random by the row's number, or by the generator of the step
+        self._by_row = augment is not None and "index" in inspect.signature(augment).parameters
 
     def __call__(self, epoch: int, place: int, step: int) -> tuple[torch.Tensor, float]:
         """(this rank's part of the loss, the weight of the step); the loss stays on the device."""
@@ -82,24 +85,29 @@ class Step:
         for k, (part, counts) in enumerate(parts):
             try:
                 with self.replica.backward(last=k == len(parts) - 1):
-                    found = self._part(part, total or 1.0, counts)
+                    found = self._part(part, total or 1.0, epoch, counts)
                     found.backward()
             except (torch.OutOfMemoryError, MemoryError) as error:
-                raise self._out_of_memory(part, total or 1.0, len(rows)) from error
+                raise self._out_of_memory(part, total or 1.0, epoch, len(rows)) from error
             value = found.detach() if value is None else value + found.detach()
         return value, total
 
-    def _part(self, rows: NDArray[np.int64], total: float, counts: bool = True) -> torch.Tensor:
+    def _part(
+        self, rows: NDArray[np.int64], total: float, epoch: int, counts: bool = True
+    ) -> torch.Tensor:
         x, y, weight = self.batches.fetch(rows)
         if self.augment is not None:
-            x = self.augment(x)
+            drawn = {"seed": self.batches.seed, "epoch": epoch, "index": rows}
+            x = self.augment(x, **drawn) if self._by_row else self.augment(x)
         with context(self.dtype, self.batches.device):
             losses = per_sample(self.loss, self.replica.runner(x), y, len(rows))
         if not counts:
             return losses.sum() * 0.0
         return (losses if weight is None else losses * weight).sum() / total
 
-    def _out_of_memory(self, rows: NDArray[np.int64], total: float, step: int) -> OutOfMemory:
+    def _out_of_memory(
+        self, rows: NDArray[np.int64], total: float, epoch: int, step: int
+    ) -> OutOfMemory:
         """Halve the part until one passes forward and back."""
         size = len(rows) // 2
         told = f"{len(rows)} rows at a time do not fit into the memory of {self.batches.device}"
@@ -108,7 +116,7 @@ class Step:
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
             try:
-                self._part(rows[:size], total).backward()
+                self._part(rows[:size], total, epoch).backward()
             except (torch.OutOfMemoryError, MemoryError):
                 size //= 2
                 continue
@@ -160,6 +168,7 @@ def evaluate(
                     sums += torch.stack(
                         [(v if weight is None else v * weight).sum() for v in found]
                     )
+    replica.settle()
     module.train()
     total = batches.n if batches.weight is None else float(batches.weight.sum())
     means = (replica.group.sum(sums) / total).tolist()

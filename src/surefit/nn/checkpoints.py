@@ -89,7 +89,9 @@ class Checkpoints:
                 stacklevel=2,
             )
             return None
-        for old in self.files()[: -self.keep]:
+        files = self.files()
+        here = files.index(path)  # what comes after it is of a run that was given up
+        for old in files[: max(0, here + 1 - self.keep)] + files[here + 1 :]:
             with contextlib.suppress(OSError):
                 old.unlink()
         return path

@@ -55,7 +55,7 @@ class Replica:
             self.runner = self.evaluator = torch.compile(module, **backend)
         if self.kind == "ddp":
             self.runner = nn.parallel.DistributedDataParallel(self.runner)
-            self.runner.register_comm_hook(None, _sum_of_ranks)
+            self.runner.register_comm_hook(None, lambda _, bucket: _sum_of_ranks(bucket))
 
     def parts(self, rows: Any, count: int = 1) -> list[tuple[Any, bool]]:
         """This rank's rows of a step in ``count`` parts, each with whether it counts.
@@ -75,6 +75,13 @@ class Replica:
         if self.kind == "fsdp":
             self.module.set_requires_gradient_sync(last)  # type: ignore[operator,unused-ignore]
         return contextlib.nullcontext()
+
+    def settle(self) -> None:
+        """Drop tensors that a forward pass without a backward pass left gathered."""
+        if self.kind == "fsdp":
+            for part in self.module.modules():
+                if hasattr(part, "reshard"):
+                    part.reshard()  # type: ignore[operator,unused-ignore]
 
     def clip(self, limit: float) -> Any:
         """Scale the gradient to this global norm at most; the norm before."""
@@ -98,7 +105,7 @@ def like(target: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     return distribute_tensor(moved, target.device_mesh, target.placements)
 
 
-def _sum_of_ranks(state: Any, bucket: Any) -> Any:
+def _sum_of_ranks(bucket: Any) -> Any:
     """DDP's exchange: the sum, where its own would average."""
     import torch.distributed as dist
 

@@ -76,7 +76,7 @@ def train(
     keep: int = 3,
     resume: bool = True,
     parallel: str | None = None,
-    augment: Callable[[Any], Any] | None = None,
+    augment: Callable[..., Any] | None = None,
     callback: Callable[[Training], Any] | None = None,
     max_steps: int | None = None,
     max_time: float | None = None,
@@ -133,7 +133,8 @@ def train(
     parallel : {None, "ddp", "fsdp"}
         Under ``torchrun``: copies of the module, or parts of it, on each rank; each has all of the data.
     augment : callable, optional
-        Called on the inputs of each part, on the device.
+        Called on the inputs of each part, on the device: as ``augment(x, seed=, epoch=, index=)`` where it
+        takes ``index``, the numbers of the rows (:class:`surefit.nn.augment.Augment`), else as ``augment(x)``.
     callback : callable, optional
         Called with a :class:`Training` after each epoch (its ``state`` is empty); a true value ends the run.
     max_steps, max_time : optional
