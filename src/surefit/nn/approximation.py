@@ -42,7 +42,7 @@ Floats = NDArray[Any]
 Function = Callable[[Floats], Any]
 Modulus = Callable[[float], float]
 MOST_PIECES = 20_000
-MOST_PRODUCTS = 4e9  # of points of a grid and knots, to decide a claim
+MOST_POINTS, MOST_PRODUCTS = 1e6, 4e9  # of a grid, and of points and knots, to decide a claim
 _CELLS = 4_000_000  # of the matrix (points x knots) at a time
 
 
@@ -250,7 +250,8 @@ def certify(
         between = float(omega(float(np.max(np.diff(grid)))))
         total = error + between
         refuted = not error <= eps  # a NaN refutes too
-        if total <= eps or refuted or 4 * fine * pieces**2 > MOST_PRODUCTS:
+        points = 4 * fine * pieces
+        if total <= eps or refuted or points > MOST_POINTS or points * pieces > MOST_PRODUCTS:
             break
         fine *= 4
     statement = (

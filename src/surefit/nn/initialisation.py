@@ -50,18 +50,23 @@ class DepthReport:
 
     @property
     def spread(self) -> float:
-        """The largest factor between the first layer's number and another's; inf where one is 0."""
-        first = self.values[0]
+        """The largest factor between the first layer's number and another's; inf where one is 0.
+
+        The last of three or more layers is left out: it is as wide as there are outputs, and a variance over
+        one or two units says little.
+        """
+        compared = self.values[:-1] if len(self.values) > 2 else self.values
+        first = compared[0]
         if not all(math.isfinite(v) and v > 0 for v in self.values):
             return math.inf
-        return max(max(v / first, first / v) for v in self.values)
+        return max(max(v / first, first / v) for v in compared)
 
     def claim(self, *, factor: float = 10.0) -> Claim:
         """That no layer's number is off the first's by more than ``factor``: nothing vanishes or explodes."""
-        spread, last = self.spread, self.values[-1]
+        spread = self.spread
         statement = (
-            f"the {self.quantity} is {self.values[0]:.3g} at the first of {len(self.values)} layers and "
-            f"{last:.3g} at the last; the largest factor from the first to another is {spread:.3g}"
+            f"the {self.quantity} is {self.values[0]:.3g} at the first of {len(self.values)} layers; "
+            f"before the last, the largest factor from it to another's is {spread:.3g}"
         )
         source = "NN-12" if self.quantity == "variance" else "NN-13"
         return Claim.check(
@@ -127,25 +132,20 @@ def variance_by_depth(module: nn.Module, X: torch.Tensor) -> DepthReport:
     """
     found: list[tuple[str, float]] = []
 
-    def watch(name: str) -> Callable[..., None]:
-        def hook(layer: nn.Module, inputs: Any, output: torch.Tensor) -> None:
-            found.append((name, float(output.detach().double().pow(2).mean())))
+    def measure(name: str, output: torch.Tensor) -> torch.Tensor:
+        found.append((name, float(output.double().pow(2).mean())))
+        return output
 
-        return hook
-
-    layers = _weighted(module)
-    hooks = [layer.register_forward_hook(watch(name)) for name, layer in layers]
-    try:
-        with torch.no_grad():
-            module(X)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return DepthReport("variance", *_columns(found))
+    with torch.no_grad():
+        _watched(module, lambda: module(X), measure)
+    return DepthReport("variance", tuple(n for n, _ in found), tuple(v for _, v in found))
 
 
 def gradient_norms(module: nn.Module, loss: Callable[[], torch.Tensor]) -> DepthReport:
-    """The norm of the loss's gradient by each layer's weights, over the square root of their number (NN-13).
+    """The root mean square of the loss's derivative by what each layer puts out: the delta of NN-7 (NN-13).
+
+    The weights' own gradients would not do. They are products of delta, which shrinks from the last layer to
+    the first, and of the layer's input, which shrinks the other way.
 
     Parameters
     ----------
@@ -161,20 +161,43 @@ def gradient_norms(module: nn.Module, loss: Callable[[], torch.Tensor]) -> Depth
     >>> gradient_norms(net, lambda: net(torch.ones(5, 3)).pow(2).mean()).names
     ('0', '2')
     """
-    layers = _weighted(module)
-    value = loss()
-    if value.numel() != 1:
-        raise ValueError(
-            f"loss returned a tensor of shape {tuple(value.shape)}; it must return one number."
-        )
-    weights = [layer.weight for _, layer in layers]
-    gradients = torch.autograd.grad(value, weights, allow_unused=True)
-    norms = [
-        0.0 if g is None else float(g.detach().double().pow(2).mean().sqrt()) for g in gradients
-    ]
-    return DepthReport(
-        "gradient norm", *_columns(list(zip((n for n, _ in layers), norms, strict=True)))
-    )
+    names: list[str] = []
+    outputs: list[torch.Tensor] = []
+
+    def keep(name: str, output: torch.Tensor) -> torch.Tensor:
+        if not output.requires_grad:  # a frozen layer
+            output = output.detach().requires_grad_()
+        names.append(name)
+        outputs.append(output)
+        return output.clone()  # so that an in-place activation leaves it alone
+
+    with torch.enable_grad():
+        value = _watched(module, loss, keep)
+        if value.numel() != 1:
+            raise ValueError(
+                f"loss returned a tensor of shape {tuple(value.shape)}; it must return one number."
+            )
+        gradients = torch.autograd.grad(value, outputs, allow_unused=True)
+    sizes = [0.0 if g is None else float(g.double().pow(2).mean().sqrt()) for g in gradients]
+    return DepthReport("gradient norm", tuple(names), tuple(sizes))
+
+
+def _watched(
+    module: nn.Module,
+    run: Callable[[], torch.Tensor],
+    watch: Callable[[str, torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """``run()``, with each weighted layer's output passed through ``watch`` as it appears."""
+
+    def hook_for(name: str) -> Callable[..., torch.Tensor]:
+        return lambda layer, inputs, output: watch(name, output)
+
+    hooks = [layer.register_forward_hook(hook_for(name)) for name, layer in _weighted(module)]
+    try:
+        return run()
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _draw(module: nn.Module, seed: int, variance: Callable[[int, int], float]) -> nn.Module:
@@ -199,7 +222,3 @@ def _weighted(module: nn.Module) -> list[tuple[str, Any]]:
             f"module {type(module).__name__} has no linear or convolution layer; nothing to set or measure."
         )
     return layers
-
-
-def _columns(found: list[tuple[str, float]]) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    return tuple(name for name, _ in found), tuple(value for _, value in found)
