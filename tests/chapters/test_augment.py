@@ -132,3 +132,31 @@ def test_bad_pictures_and_indices_are_named():
         ALL(torch.zeros(3, 4, 4), seed=0, epoch=0, index=range(3))
     with pytest.raises(ValueError, match="one number for each of 3 pictures"):
         ALL(torch.zeros(3, 1, 4, 4), seed=0, epoch=0, index=range(2))
+
+
+@pytest.mark.spec("NN-20")
+def test_the_trainer_gives_each_picture_its_own_index():
+    """The pictures of a row come out the same whatever the batches are, and the labels stay with them."""
+    from surefit.nn.train import train
+
+    seen = {}
+
+    class Watched:
+        def __call__(self, X, *, seed, epoch, index):
+            out = ALL(X, seed=seed, epoch=epoch, index=index)
+            seen.update({(size, epoch, int(row)): part for row, part in zip(index, out)})
+            return out
+
+    X, y = _pictures(12), torch.arange(12) % 3
+    for size in (4, 6):
+        net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(360, 3))
+        loss = torch.nn.CrossEntropyLoss(reduction="none")
+        train(net, (X, y), loss, epochs=2, batch_size=size, augment=Watched(), seed=7)
+    epochs = sorted({epoch for _, epoch, _ in seen})
+    assert len(epochs) == 2
+    assert len(seen) == 48
+    for epoch in epochs:
+        expected = ALL(X, seed=7, epoch=epoch, index=range(12))
+        for size in (4, 6):
+            found = torch.stack([seen[size, epoch, row] for row in range(12)])
+            torch.testing.assert_close(found, expected)

@@ -127,6 +127,15 @@ def test_the_report_is_the_delta_of_backpropagation():
     assert all(p.grad is None for p in net.parameters())
 
 
+def test_measuring_leaves_the_running_averages_and_the_hooks_alone():
+    net = _deep(2, norm=True)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    variance_by_depth(net, _inputs())
+    gradient_norms(net, lambda: net(_inputs()).mean())
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    assert not any(module._forward_hooks for module in net.modules())
+
+
 def test_reports_print_and_refuse_what_they_cannot_measure():
     report = DepthReport("variance", ("0", "2"), (1.0, 0.0))
     assert report.spread == np.inf

@@ -200,10 +200,7 @@ def relu_interpolant(
     >>> root.pieces
     100
     """
-    if not (math.isfinite(a) and math.isfinite(b) and a < b):
-        raise ValueError(f"a and b must be finite with a < b, got a={a!r}, b={b!r}.")
-    if not (eps > 0 and math.isfinite(eps)):
-        raise ValueError(f"eps must be a number above 0, got {eps!r}.")
+    _check_request(a, b, eps)
     omega = _modulus(modulus)
     pieces = _count(omega, b - a, eps)
     knots = np.linspace(a, b, pieces + 1)
@@ -240,6 +237,7 @@ def certify(
     >>> certify(net, np.sin, 0.0, 1.0, eps=0.1, modulus=1.0).ok
     False
     """
+    _check_request(a, b, eps)
     omega = _modulus(modulus)
     inside = network.knots[(network.knots > a) & (network.knots < b)]
     knots = np.concatenate([[a], inside, [b]])
@@ -266,6 +264,13 @@ def certify(
     points = max(4096, 4 * pieces) + 1
     claims = (sup, _modulus_claim(f, np.array([a, b]), points, omega))
     return Certificate(claims, about=f"a ReLU network of {pieces} pieces")
+
+
+def _check_request(a: float, b: float, eps: float) -> None:
+    if not (math.isfinite(a) and math.isfinite(b) and a < b):
+        raise ValueError(f"a and b must be finite with a < b, got a={a!r}, b={b!r}.")
+    if not (eps > 0 and math.isfinite(eps)):
+        raise ValueError(f"eps must be a number above 0, got {eps!r}.")
 
 
 def _modulus(modulus: float | Modulus) -> Modulus:

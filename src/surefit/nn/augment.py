@@ -149,9 +149,10 @@ def _warped(X: torch.Tensor, scale: Any, angle: Any, right: Any, down: Any) -> t
         ],
         axis=1,
     )
-    theta_t = torch.from_numpy(theta).to(X.device, torch.float32)
     values = X if X.is_floating_point() else X.float()
-    grid = F.affine_grid(theta_t, list(X.shape), align_corners=False).to(values.dtype)
+    precise = torch.float64 if X.dtype == torch.float64 else torch.float32
+    places = torch.from_numpy(theta).to(precise).to(X.device)
+    grid = F.affine_grid(places, list(X.shape), align_corners=False).to(values.dtype)
     warped = F.grid_sample(values, grid, align_corners=False)
     return warped if X.is_floating_point() else warped.round().to(X.dtype)
 

@@ -171,33 +171,42 @@ def gradient_norms(module: nn.Module, loss: Callable[[], torch.Tensor]) -> Depth
         outputs.append(output)
         return output.clone()  # so that an in-place activation leaves it alone
 
-    with torch.enable_grad():
-        value = _watched(module, loss, keep)
+    def differentiate() -> Any:
+        value = loss()
         if value.numel() != 1:
             raise ValueError(
                 f"loss returned a tensor of shape {tuple(value.shape)}; it must return one number."
             )
-        gradients = torch.autograd.grad(value, outputs, allow_unused=True)
+        return torch.autograd.grad(value, outputs, allow_unused=True)
+
+    with torch.enable_grad():
+        gradients = _watched(module, differentiate, keep)
     sizes = [0.0 if g is None else float(g.double().pow(2).mean().sqrt()) for g in gradients]
     return DepthReport("gradient norm", tuple(names), tuple(sizes))
 
 
 def _watched(
     module: nn.Module,
-    run: Callable[[], torch.Tensor],
+    run: Callable[[], Any],
     watch: Callable[[str, torch.Tensor], torch.Tensor],
-) -> torch.Tensor:
+) -> Any:
     """``run()``, with each weighted layer's output passed through ``watch`` as it appears."""
 
     def hook_for(name: str) -> Callable[..., torch.Tensor]:
         return lambda layer, inputs, output: watch(name, output)
 
+    averages = [(buffer, buffer.clone()) for buffer in module.buffers()]
     hooks = [layer.register_forward_hook(hook_for(name)) for name, layer in _weighted(module)]
     try:
         return run()
     finally:
         for hook in hooks:
             hook.remove()
+        for (
+            buffer,
+            before,
+        ) in averages:  # a measurement does not move a batch norm's running averages
+            buffer.detach().copy_(before)
 
 
 def _draw(module: nn.Module, seed: int, variance: Callable[[int, int], float]) -> nn.Module:
