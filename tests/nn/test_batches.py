@@ -55,7 +55,8 @@ def test_batches_cut_the_order(batch_size):
         assert np.array_equal(rows, row_at(9, epoch, np.arange(300), 300))
     x, y, weight = batches.fetch(batches.rows(3, 0))
     assert np.array_equal(x[:, 0].numpy(), row_at(9, 3, np.arange(batch_size), 300))
-    assert torch.equal(x[:, 0], y) and weight is None
+    assert torch.equal(x[:, 0], y)
+    assert weight is None
 
 
 def test_long_epochs_are_ordered_in_chunks(monkeypatch):
@@ -99,8 +100,9 @@ def test_all_forms_of_data_give_the_same_tensors(tmp_path):
     rows = [3, 49, 0, 7]
     for name, data in forms.items():
         x, target, _ = Batches(data).fetch(rows)
-        assert x.dtype == torch.float32 and target.dtype == torch.int64, name
-        assert np.array_equal(x.numpy(), X[rows]) and np.array_equal(target.numpy(), y[rows]), name
+        assert (x.dtype, target.dtype) == (torch.float32, torch.int64), name
+        np.testing.assert_array_equal(x.numpy(), X[rows], err_msg=name)
+        np.testing.assert_array_equal(target.numpy(), y[rows], err_msg=name)
 
 
 def test_without_targets_the_input_is_the_target():
@@ -111,7 +113,8 @@ def test_without_targets_the_input_is_the_target():
 def test_pictures_and_tokens_keep_their_type():
     assert Batches(np.zeros((3, 2, 2), np.uint8)).fetch([0])[0].dtype == torch.uint8
     x, y, _ = Batches((np.zeros((3, 2), np.int64), np.zeros(3))).fetch([0])
-    assert x.dtype == torch.int64 and y.dtype == torch.float32
+    assert x.dtype == torch.int64
+    assert y.dtype == torch.float32
 
 
 @pytest.mark.parametrize(

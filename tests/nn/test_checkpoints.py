@@ -18,7 +18,8 @@ from surefit.nn.train import train  # noqa: E402
 from .small import cross_entropy, data, equal, net  # noqa: E402
 
 STATE = {
-    "model": {"a.weight": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(7), "h": torch.ones(2).bfloat16()},
+    "model": {"a.weight": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(7)},
+    "half": torch.ones(2).bfloat16(),
     "empty": torch.empty(0, 3),
     "number": 0.1 + 0.2,
     "limits": [float("inf"), -0.0, 1e-320],
@@ -48,7 +49,8 @@ def test_tied_and_cut_tensors(tmp_path):
     w = torch.arange(12.0).reshape(3, 4)
     write(tmp_path / "a", {"whole": w, "part": w[1:], "turned": w.T, "again": w})
     found = read(tmp_path / "a")
-    assert torch.equal(found["turned"], w.T) and torch.equal(found["part"], w[1:])
+    assert torch.equal(found["turned"], w.T)
+    assert torch.equal(found["part"], w[1:])
 
 
 @pytest.mark.parametrize("thing", [print, {1, 2}, b"raw", np.float32(1), object(), "tensor:000000"])

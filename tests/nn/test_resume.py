@@ -50,13 +50,14 @@ def same(first, second):
     ours, theirs = first.history.to_dict(), second.history.to_dict()
     for key in ("steps", "epochs", "loss", "lr", "validation", "metrics", "step_loss"):
         assert ours[key] == theirs[key], key
-    assert first.stop == second.stop and first.step == second.step
+    assert first.stop == second.stop
+    assert first.step == second.step
 
 
 @pytest.mark.parametrize("after", [1, 7, 12, 16, 25, 38])
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 def test_stopped_anywhere(after, optimizer, tmp_path):
-    """Within an epoch, at its end, in the warm-up, before the first checkpoint; dropout, averages, moments."""
+    """Within an epoch, at its end, in the warm-up, before the first checkpoint; with dropout and averages."""
     if optimizer == "sgd":
         from functools import partial
 
@@ -84,14 +85,16 @@ def test_the_other_way_of_stopping(tmp_path):
     """By the clock, with a last checkpoint where it stopped; checkpoints by the clock as well."""
     calm = run()
     part = run(checkpoint=tmp_path, max_time=1e-9, every_minutes=1e-9)
-    assert part.step == 1 and part.stop.startswith("max_time")
+    assert part.step == 1
+    assert part.stop.startswith("max_time")
     same(run(checkpoint=tmp_path), calm)
 
 
 def test_early_stopping_goes_on_waiting(tmp_path):
     settings = {"epochs": 60, "patience": 3, "lr": 0.1, "warmup": 0}
     calm = run(**settings)
-    assert "not fallen for 3" in calm.stop and calm.step < 200
+    assert "not fallen for 3" in calm.stop
+    assert calm.step < 200
     for after in (2 * (calm.step - 9), 2 * (calm.step - 2)):
         with pytest.raises(Stopped):
             run(stopping(after), checkpoint=tmp_path / str(after), every_steps=2, **settings)
@@ -100,7 +103,7 @@ def test_early_stopping_goes_on_waiting(tmp_path):
 
 
 def test_without_resume_it_starts_afresh(tmp_path):
-    """What the run before left does not outlive the first checkpoint of the new one, though it went further."""
+    """What the run before left does not outlive the first checkpoint of the new one."""
     run(checkpoint=tmp_path, seed=9)
     with pytest.raises(Stopped):
         run(stopping(7), checkpoint=tmp_path, every_steps=2, resume=False)
@@ -214,7 +217,8 @@ def test_sigkill_in_a_step_and_in_a_checkpoint(where, after, tmp_path):
 
     assert start().returncode == -signal.SIGKILL
     left = Checkpoints(tmp_path / "kept")
-    assert left.files() and left.latest() is not None  # the one before is whole
+    assert left.files()
+    assert left.latest() is not None
     if where != "step":
         assert list((tmp_path / "kept").glob(".surefit-*.tmp"))  # what was being written
     done = start()

@@ -57,7 +57,8 @@ def test_the_loop_is_that_of_a_textbook_to_the_bit():
             optimizer.step()
             t += 1
     assert equal(mine.state, other.state_dict())
-    assert mine.step == 12 and mine.stop == "all 3 epochs are done"
+    assert mine.step == 12
+    assert mine.stop == "all 3 epochs are done"
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -102,7 +103,8 @@ def test_same_seed_same_bits_and_the_callers_numbers_are_left_alone():
         train(net(dropout=0.5), (X, y), cross_entropy, seed=seed, **SETTINGS) for seed in (1, 1, 2)
     ]
     assert torch.equal(torch.get_rng_state(), before)
-    assert equal(runs[0].state, runs[1].state) and not equal(runs[0].state, runs[2].state)
+    assert equal(runs[0].state, runs[1].state)
+    assert not equal(runs[0].state, runs[2].state)
     assert runs[0].history.step_loss == runs[1].history.step_loss
 
 
@@ -121,12 +123,14 @@ def test_losses_read_late_are_the_same(monkeypatch):
 
     monkeypatch.setattr(_run.Run, "__post_init__", late)
     later = train(net(), (X, y), cross_entropy, **SETTINGS)
-    assert equal(now.state, later.state) and now.history.loss == later.history.loss
+    assert equal(now.state, later.state)
+    assert now.history.loss == later.history.loss
     assert now.history.step_loss == later.history.step_loss
     X[17] = np.nan
     with pytest.raises(NonFiniteLoss) as caught:
         train(net(), (X, y), cross_entropy, **SETTINGS)
-    assert 17 in caught.value.rows and caught.value.epoch == 0
+    assert 17 in caught.value.rows
+    assert caught.value.epoch == 0
 
 
 def test_decay_spares_biases_and_norms():
@@ -140,7 +144,8 @@ def test_decay_spares_biases_and_norms():
     module = Odd()
     decayed, spared = decay_groups(module, 0.1)
     assert [id(p) for p in decayed["params"]] == [id(module.conv.weight)]
-    assert len(spared["params"]) == 6 and spared["weight_decay"] == 0.0
+    assert len(spared["params"]) == 6
+    assert spared["weight_decay"] == 0.0
 
     still = net()  # a loss without a gradient: decay alone moves
     before = {k: v.clone() for k, v in still.state_dict().items()}
@@ -179,7 +184,8 @@ def test_early_stopping_loads_the_best_weights():
     best = int(np.argmin(values))
     assert len(values) == best + 5 < 200
     assert done.stop == "the validation loss has not fallen for 4 epochs"
-    assert equal(done.state, kept[best]) and not equal(done.state, kept[-1])
+    assert equal(done.state, kept[best])
+    assert not equal(done.state, kept[-1])
     V, w = (torch.from_numpy(a) for a in data(200, seed=1))
     with torch.no_grad():
         output = done.module(V)
@@ -191,7 +197,8 @@ def test_early_stopping_loads_the_best_weights():
 def test_validation_with_and_without_training_metrics():
     X, y = data()
     done = train(net(), (X, y), cross_entropy, metrics={"accuracy": accuracy}, **SETTINGS)
-    assert not done.history.validation and len(done.history.metrics["accuracy"]) == 3
+    assert not done.history.validation
+    assert len(done.history.metrics["accuracy"]) == 3
     with torch.no_grad():
         hits = (
             accuracy(done.module(torch.from_numpy(X)), torch.from_numpy(y)).double().mean().item()
@@ -227,7 +234,8 @@ def test_clipping_limits_the_step():
     for clip in (None, 0.01):
         g, _ = gradients(net(), cross_entropy, [torch.from_numpy(a) for a in data()], clip=clip)
         step[clip] = math.sqrt(sum(v.double().square().sum().item() for v in g.values()))
-    assert step[None] > 0.02 and step[0.01] == pytest.approx(0.01, rel=1e-3)
+    assert step[None] > 0.02
+    assert step[0.01] == pytest.approx(0.01, rel=1e-3)
 
 
 def test_compiled_is_the_same_to_rounding():
@@ -290,7 +298,8 @@ def test_how_a_run_ends():
         return cross_entropy(output, target)
 
     done = train(net(), (X, y), slow, epochs=10_000, max_time=0.1)
-    assert done.stop == "max_time=0.1 seconds have passed" and done.step < 10
+    assert done.stop == "max_time=0.1 seconds have passed"
+    assert done.step < 10
 
 
 def test_progress_in_lines_or_none(capsys):
@@ -298,11 +307,9 @@ def test_progress_in_lines_or_none(capsys):
     assert capsys.readouterr() == ("", "")
     train(net(), data(), cross_entropy, verbose=1, **SETTINGS)
     lines = capsys.readouterr().err.splitlines()
-    assert (
-        len(lines) == 3
-        and lines[0].startswith("epoch 1, loss 0.")
-        and lines[-1].endswith("0 s left")
-    )
+    assert len(lines) == 3
+    assert lines[0].startswith("epoch 1, loss 0.")
+    assert lines[-1].endswith("0 s left")
 
 
 def test_history_plots_itself_and_returns_from_a_file():
@@ -311,8 +318,10 @@ def test_history_plots_itself_and_returns_from_a_file():
     assert [line.get_label() for line in axes.lines][:2] == ["training", "validation"]
     assert list(axes.lines[0].get_ydata()) == done.history.loss
     again = History.from_dict(done.history.to_dict())
-    assert again == done.history and str(again).count("\n") == 3
-    assert done.history.steps == [4, 8, 12] and len(done.history.step_loss) == 12
+    assert again == done.history
+    assert str(again).count("\n") == 3
+    assert done.history.steps == [4, 8, 12]
+    assert len(done.history.step_loss) == 12
     weights = [32, 32, 32, 24]
     assert done.history.loss[0] == pytest.approx(
         np.average(done.history.step_loss[:4], weights=weights)
@@ -329,12 +338,14 @@ def test_nan_stops_names_the_step_and_keeps_the_weights(tmp_path):
     with pytest.raises(NonFiniteLoss, match="is nan at step") as caught:
         train(module, (X, y), cross_entropy, checkpoint=tmp_path, every_steps=1, seed=3, **SETTINGS)
     order = row_at(3, 0, np.arange(120), 120).tolist()
-    assert caught.value.step == order.index(77) // 32 and caught.value.epoch == 0
+    assert caught.value.step == order.index(77) // 32
+    assert caught.value.epoch == 0
     assert 77 in caught.value.rows
     assert all(torch.isfinite(p).all() for p in module.parameters())
     if caught.value.step:
         name = f"step-{caught.value.step:012d}.safetensors"
-        assert name in str(caught.value) and (tmp_path / name).exists()
+        assert name in str(caught.value)
+        assert (tmp_path / name).exists()
 
 
 def test_an_infinite_gradient_is_named():
@@ -355,7 +366,7 @@ def test_out_of_memory_says_what_fits(error):
         return cross_entropy(output, target)
 
     with pytest.raises(
-        OutOfMemory, match="100 rows at a time do not fit.*25 do: pass accumulate=4"
+        OutOfMemory, match=r"100 rows at a time do not fit.*25 do: pass accumulate=4"
     ):
         train(net(), data(), heavy, batch_size=100)
     done = train(net(), data(), heavy, batch_size=100, accumulate=4, epochs=1)  # the advice works

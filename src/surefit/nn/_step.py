@@ -79,7 +79,7 @@ class Step:
         batches = self.batches
         rows = batches.rows(epoch, place)
         total = batches.total(rows)
-        torch.manual_seed(mixed(batches.seed, step, self.replica.group.rank) >> 1)
+        _seed(mixed(batches.seed, step, self.replica.group.rank) >> 1, batches.device)
         parts = self.replica.parts(rows, self.accumulate)
         value: Any = None
         for k, (part, counts) in enumerate(parts):
@@ -130,6 +130,13 @@ class Step:
         if self.replica.kind is not None and size >= 1:
             return OutOfMemory(f"{told}: pass a larger accumulate (now {self.accumulate}).")
         return OutOfMemory(f"{told}, and a single row does not either: use a smaller module.")
+
+
+def _seed(seed: int, device: torch.device) -> None:
+    """As torch.manual_seed, which takes 0.2 ms where there is no CUDA device."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
 
 
 def per_sample(

@@ -63,7 +63,8 @@ class Replica:
         Several ranks make equally many parts, for each is an exchange: an empty one becomes one row that
         counts for nothing.
         """
-        mine = np.array_split(rows[self.group.share_of(len(rows))], count)
+        mine = rows[self.group.share_of(len(rows))]
+        mine = [mine] if count == 1 else np.array_split(mine, count)
         if self.kind is None:
             return [(part, True) for part in mine if len(part)]
         return [(part, True) if len(part) else (rows[:1], False) for part in mine]

@@ -134,7 +134,8 @@ def train(
         Under ``torchrun``: copies of the module, or parts of it, on each rank; each has all of the data.
     augment : callable, optional
         Called on the inputs of each part, on the device: as ``augment(x, seed=, epoch=, index=)`` where it
-        takes ``index``, the numbers of the rows (:class:`surefit.nn.augment.Augment`), else as ``augment(x)``.
+        takes ``index``, the numbers of the rows (as :class:`surefit.nn.augment.Augment`), else as
+        ``augment(x)``.
     callback : callable, optional
         Called with a :class:`Training` after each epoch (its ``state`` is empty); a true value ends the run.
     max_steps, max_time : optional
