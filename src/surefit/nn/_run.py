@@ -118,6 +118,7 @@ class Run:
             self.average.load()
         if self.best is not None:
             load_weights(self.module, self.best)
+        self.replica.share_buffers()
         self.module.eval()
         state = weights_of(self.module)
         return Training(self.module, self.history, self._why(), self.step, state)

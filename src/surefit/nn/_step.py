@@ -161,6 +161,7 @@ def evaluate(
 ) -> tuple[float, dict[str, float]]:
     """(weighted mean loss, weighted means of the metrics) over all rows, in evaluation mode."""
     module = replica.module
+    replica.share_buffers()
     module.eval()
     functions = [loss, *metrics.values()]
     sums = torch.zeros(len(functions), dtype=torch.float64, device=batches.device)

@@ -205,7 +205,7 @@ class Batches:
     def _source(self, array: Any, target: bool) -> Any:
         """The array as something that can be indexed by rows: on the device where it is in memory."""
         if isinstance(array, torch.Tensor):
-            return self._placed(array.detach(), target)
+            return self._kept(array.detach(), target)
         array = np.asanyarray(array)
         if array.dtype.kind not in "biuf":
             name = "y" if target else "X"
@@ -217,7 +217,15 @@ class Batches:
         whole = (
             array if array.flags.writeable and all(s >= 0 for s in array.strides) else array.copy()
         )
-        return self._placed(torch.from_numpy(np.ascontiguousarray(whole)), target)
+        return self._kept(torch.from_numpy(np.ascontiguousarray(whole)), target)
+
+    def _kept(self, tensor: torch.Tensor, target: bool) -> torch.Tensor:
+        """On the device, unless that would take more than half of a GPU's free memory."""
+        if self.device.type == "cuda" and tensor.device.type == "cpu":
+            free, _ = torch.cuda.mem_get_info(self.device)
+            if 2 * tensor.numel() * max(tensor.element_size(), 4) > free:
+                return tensor
+        return self._placed(tensor, target)
 
     def _placed(self, value: Any, target: bool) -> Any:
         if isinstance(value, dict):

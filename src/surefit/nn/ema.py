@@ -51,8 +51,13 @@ class EMA:
     def update(self, step: int) -> None:
         """Move the averages towards the weights after step number ``step``."""
         keep = min(self.decay, (1 + step) / (10 + step))
-        for name, mean in self.weights.items():
-            mean.lerp_(self._live[name].detach(), 1.0 - keep)
+        live = [self._live[name].detach() for name in self.weights]
+        means = list(self.weights.values())
+        if any(hasattr(mean, "full_tensor") for mean in means):  # parts of tensors, one by one
+            for mean, weight in zip(means, live):
+                mean.lerp_(weight, 1.0 - keep)
+        else:
+            torch._foreach_lerp_(means, live, 1.0 - keep)
 
     @torch.no_grad()
     def load(self) -> None:

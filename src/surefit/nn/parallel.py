@@ -14,6 +14,7 @@ go on with another number of ranks or another kind of split.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class Replica:
         self.runner: Any = module
         self.evaluator: Any = module  # the same without exchanges of DDP
         if self.kind == "fsdp":
-            _same_everywhere(module)
+            _same_everywhere([*module.parameters(), *module.buffers()])
             _shard(module, self.group.size)
         if compile:
             backend = {} if compile is True else {"backend": compile}
@@ -76,6 +77,11 @@ class Replica:
         if self.kind == "fsdp":
             self.module.set_requires_gradient_sync(last)  # type: ignore[operator,unused-ignore]
         return contextlib.nullcontext()
+
+    def share_buffers(self) -> None:
+        """The first rank's buffers on all: each has made means of batch norm from its own rows."""
+        if self.kind is not None:
+            _same_everywhere(self.module.buffers())
 
     def settle(self) -> None:
         """Drop tensors that a forward pass without a backward pass left gathered."""
@@ -132,10 +138,10 @@ def _shard(module: nn.Module, size: int) -> None:
             part.set_force_sum_reduction_for_comms(True)
 
 
-def _same_everywhere(module: nn.Module) -> None:
-    """The first rank's weights on all."""
+def _same_everywhere(tensors: Iterable[torch.Tensor]) -> None:
+    """The first rank's numbers on all."""
     import torch.distributed as dist
 
     with torch.no_grad():
-        for tensor in [*module.parameters(), *module.buffers()]:
+        for tensor in tensors:
             dist.broadcast(tensor.detach(), src=0)
