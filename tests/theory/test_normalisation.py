@@ -200,6 +200,9 @@ def test_a_folded_network_computes_the_same(bias):
     tail = [nn.Flatten(), nn.Linear(6 * 36, 7, bias=bias), nn.BatchNorm1d(7, affine=False)]
     net = nn.Sequential(body, *tail).double()
     X = torch.randn(40, 3, 8, 8, dtype=torch.float64) * 2 + 1
+    with torch.no_grad():
+        body[1].weight.uniform_(0.5, 2.0)
+        body[1].bias.uniform_(-1.0, 1.0)
     for _ in range(20):
         net(X)
     folded = fold(net)
