@@ -64,7 +64,7 @@ def test_rotating_by_quarters_moves_pixels(quarters):
 
 
 def test_rotation_keeps_lengths_in_a_picture_that_is_not_square():
-    """A quarter turn of a 9 x 15 picture takes what is 3 above the centre 3 to the left, from the right up."""
+    """A quarter turn of a 9 x 15 picture takes what is 3 above the centre 3 to the left, right goes up."""
     for place, goal in [((1, 7), (4, 4)), ((4, 10), (1, 7))]:
         X = torch.zeros(1, 1, 9, 15)
         X[0, 0, place[0], place[1]] = 1.0
