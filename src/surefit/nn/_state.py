@@ -1,0 +1,100 @@
+"""All that a run needs to go on as if it had not stopped: what it is, how to collect it, how to put it back.
+
+Weights, the optimiser's moments, averages and the best weights are keyed by the names of parameters, and
+whole, whatever the split over ranks. The order of rows, learning rates and random numbers are functions of
+the step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from .._checkpoint import CheckpointError
+from .checkpoints import fit_to
+from .ema import EMA
+from .parallel import like, whole
+
+__all__ = ["collect", "load_weights", "restore", "weights_of"]
+
+
+def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
+    """The whole weights and buffers; all ranks must call this."""
+    return {name: whole(value) for name, value in module.state_dict().items()}
+
+
+@torch.no_grad()
+def load_weights(module: nn.Module, weights: dict[str, Any]) -> None:
+    """Put weights and buffers, whole or of this rank, into the module."""
+    for name, value in module.state_dict().items():
+        given = weights[name]
+        value.copy_(given if hasattr(given, "full_tensor") else like(value, given))
+
+
+def collect(
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    ema: EMA | None,
+    best: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """The tensors of a run; all ranks must call this."""
+    names = {id(p): name for name, p in module.named_parameters()}
+    moments = {
+        names[id(p)]: {key: whole(value) for key, value in state.items()}
+        for p, state in optimizer.state.items()
+    }
+    return {
+        "model": weights_of(module),
+        "optimizer": moments,
+        "ema": None if ema is None else {name: whole(w) for name, w in ema.weights.items()},
+        "best": None if best is None else {name: whole(w) for name, w in best.items()},
+    }
+
+
+def restore(
+    state: dict[str, Any],
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    ema: EMA | None,
+    settings: dict[str, Any],
+) -> dict[str, Any] | None:
+    """Put what :func:`collect` found back; the best weights are returned, split as the module is."""
+    live = module.state_dict()
+    fit_to(live, state["model"])
+    changed = [
+        f"{key}={value!r} (the checkpoint has {state['settings'].get(key)!r})"
+        for key, value in settings.items()
+        if state["settings"].get(key) != value
+    ]
+    if changed:
+        raise CheckpointError(
+            f"the checkpoint is of another run: {', '.join(changed)}. Use the settings it has, name another "
+            "folder, or pass resume=False."
+        )
+    load_weights(module, state["model"])
+    parameters = dict(module.named_parameters())
+    place = {
+        id(p): k
+        for k, p in enumerate(p for group in optimizer.param_groups for p in group["params"])
+    }
+    moments = {
+        place[id(parameters[name])]: {
+            key: like(parameters[name], value)
+            if key != "step" and getattr(value, "shape", None) == parameters[name].shape
+            else value
+            for key, value in entry.items()
+        }
+        for name, entry in state["optimizer"].items()
+    }
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": moments, "param_groups": groups})
+    if (ema is None) != (state["ema"] is None):
+        raise CheckpointError(
+            "one of checkpoint and run has an average of weights: pass ema as it was."
+        )
+    if ema is not None:
+        ema.weights = {name: like(parameters[name], w) for name, w in state["ema"].items()}
+    best = state["best"]
+    return None if best is None else {name: like(live[name], best[name]) for name in live}

@@ -1,0 +1,210 @@
+"""The trainer: any ``nn.Module``, any loss, one process or many.
+
+The loop is the textbook's: for each step, the gradient of the mean loss of some rows, and a step of the
+optimiser. What surrounds it keeps four promises.
+
+- *The loss is what it says.* ``batch_size`` rows make a step, whatever ``accumulate`` and the number of ranks
+  (:mod:`surefit.nn._step`): sums over samples, divided once.
+- *A run that was stopped ends as if it had not been*, to the bit: order, learning rate and random numbers are
+  functions of (seed, step), everything else is in the checkpoint (:mod:`surefit.nn._state`).
+- *A run that goes wrong says where*: the step and its rows, the batch size that fits, tensors that differ.
+- *Little of the time is its own*: on a GPU losses stay there and are read every 50 steps.
+
+No claim of optimality goes with a trained network; ``stop`` says in words why the run ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..distributed import ALONE, connect
+from ._run import Run, Training
+from ._step import NonFiniteLoss, OutOfMemory, Step, evaluate
+from .batches import Batches
+from .checkpoints import Checkpoints
+from .ema import EMA
+from .optimizers import make_optimizer
+from .parallel import Replica
+from .precision import autocast, pick_device
+from .schedules import learning_rate
+
+__all__ = ["NonFiniteLoss", "OutOfMemory", "Training", "accuracy", "train"]
+
+Loss = Callable[[Any, Any], torch.Tensor]
+
+
+def accuracy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """The metric ``"accuracy"``: 1 where the largest output is the target's, 0 elsewhere."""
+    return (output.argmax(dim=1) == target).to(torch.float32)
+
+
+def train(
+    module: nn.Module,
+    data: Any,
+    loss: Loss,
+    *,
+    epochs: int = 10,
+    batch_size: int = 128,
+    optimizer: str | Callable[..., Any] = "adamw",
+    lr: float = 1e-3,
+    weight_decay: float = 0.0,
+    schedule: str | Callable[[int], float] = "constant",
+    warmup: float = 0,
+    accumulate: int = 1,
+    clip: float | None = None,
+    ema: float | None = None,
+    precision: str = "auto",
+    compile: bool | str = False,
+    device: Any = None,
+    seed: int = 0,
+    shuffle: bool = True,
+    sample_weight: Any = None,
+    validation: Any = None,
+    metrics: dict[str, Loss] | None = None,
+    patience: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every_steps: int | None = None,
+    every_minutes: float | None = None,
+    keep: int = 3,
+    resume: bool = True,
+    parallel: str | None = None,
+    augment: Callable[..., Any] | None = None,
+    callback: Callable[[Training], Any] | None = None,
+    max_steps: int | None = None,
+    max_time: float | None = None,
+    verbose: int = 0,
+) -> Training:
+    """Train a module by mini-batches.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Trained in place.
+    data : (X, y), X, RowBlocks or map-style dataset
+        See :class:`surefit.nn.batches.Batches`.
+    loss : callable
+        ``loss(output, target)`` gives one number a sample, shape (n,): ``reduction="none"`` in torch's words.
+    epochs, batch_size : int
+        Passes over the data; rows of one step of the optimiser, over all ranks and parts.
+    optimizer : str or callable
+        ``"adamw"``, ``"sgd"``, ``"sign"``, ...; or a class or function called as
+        ``optimizer(groups, lr=lr)``; see :func:`surefit.nn.optimizers.make_optimizer`.
+    lr, schedule, warmup
+        See :func:`surefit.nn.schedules.learning_rate`.
+    weight_decay : float
+        On weights only: biases and norms are spared.
+    accumulate : int
+        Parts in which the rows of a step are passed through the module, to save memory. Changes nothing but
+        rounding, unless the module looks across rows (batch norm) or draws random numbers (dropout).
+    clip : float, optional
+        The largest global norm of a gradient.
+    ema : float, optional
+        Decay of the moving average of weights, used for validation and at the end.
+    precision : {"auto", "float32", "bf16"}
+        ``"auto"``: bfloat16 autocast where a CUDA device has it.
+    compile : bool or str
+        Run through ``torch.compile``; a text names its back end.
+    device : optional
+        By default a GPU where there is one, else where the module is.
+    seed, shuffle
+        Of the order of rows and of all random numbers drawn in the module or in ``augment``.
+    sample_weight : array-like of shape (n,), optional
+    validation : as data, optional
+        Looked at after each epoch.
+    metrics : dict of str to callable, optional
+        As the loss, one number a sample; their means are kept. Without validation data they are over the
+        training data.
+    patience : int, optional
+        Stop after so many epochs without a lower validation loss, and load the best weights.
+    checkpoint : path, optional
+        A folder for checkpoints, every so many steps or minutes, else after each epoch; and at the end.
+    keep : int
+        How many of them to keep.
+    resume : bool
+        Go on from the newest checkpoint in the folder, where there is one.
+    parallel : {None, "ddp", "fsdp"}
+        Under ``torchrun``: copies of the module, or parts of it, on each rank; each has all of the data.
+    augment : callable, optional
+        Called on the inputs of each part, on the device: as ``augment(x, seed=, epoch=, index=)`` where it
+        takes ``index``, the numbers of the rows (as :class:`surefit.nn.augment.Augment`), else as
+        ``augment(x)``.
+    callback : callable, optional
+        Called with a :class:`Training` after each epoch (its ``state`` is empty); a true value ends the run.
+    max_steps, max_time : optional
+        Steps at most (schedules then end there), seconds at most.
+    verbose : int
+        0 shows nothing; 1 a bar on a terminal and lines elsewhere; 2 lines.
+
+    Examples
+    --------
+    >>> import torch
+    >>> X = torch.linspace(-1, 1, 64)[:, None]
+    >>> net = torch.nn.Linear(1, 1)
+    >>> squared = lambda output, target: (output - target).square().sum(dim=1)
+    >>> done = train(net, (X, 3 * X + 1), squared, epochs=60, batch_size=16, lr=0.1, schedule="cosine")
+    >>> done.stop, done.step, round(net.weight.item(), 3), round(net.bias.item(), 3)
+    ('all 60 epochs are done', 240, 3.0, 1.0)
+    """
+    _check(epochs=epochs, patience=patience, every_steps=every_steps, max_steps=max_steps)
+    _check_positive(clip=clip, every_minutes=every_minutes, max_time=max_time)
+    if patience is not None and validation is None:
+        raise ValueError(f"patience={patience} needs validation data: pass validation=(X, y).")
+    with contextlib.ExitStack() as stack:
+        group = ALONE if parallel is None else stack.enter_context(connect())
+        where = pick_device(device, module)
+        stack.enter_context(torch.random.fork_rng([where] if where.type == "cuda" else []))
+        module.to(where).train()
+        first = next((p for p in module.parameters() if p.is_floating_point()), None)
+        dtype = torch.float32 if first is None else first.dtype
+        cast = autocast(precision, where, dtype)
+        replica = Replica(module, parallel, group, compile)
+        place: dict[str, Any] = {"device": where, "dtype": dtype}
+        batches = Batches(
+            data, batch_size=batch_size, seed=seed, shuffle=shuffle, sample_weight=sample_weight,
+            **place,
+        )  # fmt: skip
+        held = None
+        if validation is not None or metrics:
+            held = Batches(
+                data if validation is None else validation, batch_size=-(-batch_size // accumulate),
+                sample_weight=sample_weight if validation is None else None, shuffle=False, **place,
+            )  # fmt: skip
+        total = epochs * batches.steps
+        total = total if max_steps is None else min(total, max_steps)
+        run = Run(
+            replica=replica,
+            gradient=Step(
+                replica, batches, loss, accumulate=accumulate, dtype=cast, augment=augment
+            ),
+            optimizer=make_optimizer(optimizer, module, lr, weight_decay),
+            rate=learning_rate(
+                schedule, lr, total=total, warmup=warmup, steps_per_epoch=batches.steps
+            ),
+            average=None if ema is None else EMA(module, ema),
+            total=total, clip=clip, patience=patience, callback=callback, max_time=max_time,
+            kept=None if checkpoint is None else Checkpoints(checkpoint, keep),
+            every_steps=every_steps, every_minutes=every_minutes, resume=resume,
+            look=None if held is None else partial(evaluate, replica, held, loss, metrics or {}, cast),
+            judged=validation is not None, verbose=verbose,
+        )  # fmt: skip
+        return run.go()
+
+
+def _check(**given: int | None) -> None:
+    for name, value in given.items():
+        if value is not None and (isinstance(value, bool) or int(value) != value or value < 1):
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+
+
+def _check_positive(**given: float | None) -> None:
+    for name, value in given.items():
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f"{name} must be positive and finite, got {value!r}.")

@@ -1,0 +1,230 @@
+"""A run that was stopped, anyhow and anywhere, ends as if it had not been: to the bit."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from surefit.distributed import CheckpointError  # noqa: E402
+from surefit.nn.checkpoints import Checkpoints  # noqa: E402
+from surefit.nn.train import accuracy, train  # noqa: E402
+
+from .small import cross_entropy, data, equal, net  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+FULL = {
+    "epochs": 5, "batch_size": 32, "lr": 0.02, "weight_decay": 0.1, "schedule": "cosine", "warmup": 3,
+    "ema": 0.9, "clip": 1.0, "accumulate": 2, "seed": 4, "metrics": {"accuracy": accuracy},
+}  # fmt: skip
+
+
+class Stopped(Exception):
+    pass
+
+
+def stopping(after):
+    """The loss, until it has been asked for the losses of so many parts in training."""
+    seen = [0]
+
+    def loss(output, target):
+        seen[0] += output.requires_grad
+        if seen[0] > after:
+            raise Stopped
+        return cross_entropy(output, target)
+
+    return loss
+
+
+def run(loss=cross_entropy, **settings):
+    return train(net(dropout=0.3), data(), loss, validation=data(60, seed=1), **FULL | settings)
+
+
+def same(first, second):
+    assert equal(first.state, second.state)
+    ours, theirs = first.history.to_dict(), second.history.to_dict()
+    for key in ("steps", "epochs", "loss", "lr", "validation", "metrics", "step_loss"):
+        assert ours[key] == theirs[key], key
+    assert first.stop == second.stop
+    assert first.step == second.step
+
+
+@pytest.mark.parametrize("after", [1, 7, 12, 16, 25, 38])
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_stopped_anywhere(after, optimizer, tmp_path):
+    """Within an epoch, at its end, in the warm-up, before the first checkpoint; with dropout and averages."""
+    if optimizer == "sgd":
+        from functools import partial
+
+        optimizer = partial(torch.optim.SGD, momentum=0.9)
+    calm = run(optimizer=optimizer)
+    with pytest.raises(Stopped):
+        run(stopping(after), optimizer=optimizer, checkpoint=tmp_path, every_steps=3)
+    again = run(optimizer=optimizer, checkpoint=tmp_path, every_steps=3)
+    same(again, calm)
+    same(run(optimizer=optimizer, checkpoint=tmp_path), calm)  # it is done: nothing is left to do
+
+
+def test_stopped_again_and_again(tmp_path):
+    calm = run()
+    for _ in range(30):
+        try:
+            done = run(stopping(5), checkpoint=tmp_path, every_steps=1)
+            break
+        except Stopped:
+            continue
+    same(done, calm)
+
+
+def test_the_other_way_of_stopping(tmp_path):
+    """By the clock, with a last checkpoint where it stopped; checkpoints by the clock as well."""
+    calm = run()
+    part = run(checkpoint=tmp_path, max_time=1e-9, every_minutes=1e-9)
+    assert part.step == 1
+    assert part.stop.startswith("max_time")
+    same(run(checkpoint=tmp_path), calm)
+
+
+def test_early_stopping_goes_on_waiting(tmp_path):
+    settings = {"epochs": 60, "patience": 3, "lr": 0.1, "warmup": 0}
+    calm = run(**settings)
+    assert "not fallen for 3" in calm.stop
+    assert calm.step < 200
+    for after in (2 * (calm.step - 9), 2 * (calm.step - 2)):
+        with pytest.raises(Stopped):
+            run(stopping(after), checkpoint=tmp_path / str(after), every_steps=2, **settings)
+        same(run(checkpoint=tmp_path / str(after), **settings), calm)
+    same(run(checkpoint=tmp_path / str(after), **settings), calm)
+
+
+def test_without_resume_it_starts_afresh(tmp_path):
+    """What the run before left does not outlive the first checkpoint of the new one."""
+    run(checkpoint=tmp_path, seed=9)
+    with pytest.raises(Stopped):
+        run(stopping(7), checkpoint=tmp_path, every_steps=2, resume=False)
+    assert [path.name[5:17] for path in Checkpoints(tmp_path).files()] == ["000000000002"]
+    same(run(checkpoint=tmp_path), run())
+
+
+def test_moments_left_out_would_be_noticed(tmp_path):
+    """The test above can fail: without the optimiser's moments the weights differ."""
+    from surefit.nn.checkpoints import read, write
+
+    calm = run()
+    with pytest.raises(Stopped):
+        run(stopping(20), checkpoint=tmp_path, every_steps=1)
+    path = Checkpoints(tmp_path).files()[-1]
+    state = read(path)
+    for entry in state["optimizer"].values():
+        entry["exp_avg"].zero_()
+    write(path, state)
+    assert not equal(run(checkpoint=tmp_path).state, calm.state)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"seed": 5}, r"seed=5 \(the checkpoint has 4\)"),
+        ({"batch_size": 31}, r"batch_size=31 \(the checkpoint has 32\)"),
+        ({"optimizer": "adam"}, "optimizer='Adam'"),
+        ({"ema": None}, "average of weights"),
+    ],
+)
+def test_a_checkpoint_of_another_run(changed, words, tmp_path):
+    run(checkpoint=tmp_path, epochs=1)
+    with pytest.raises(CheckpointError, match=words):
+        run(checkpoint=tmp_path, **changed)
+
+
+def test_a_checkpoint_of_another_architecture(tmp_path):
+    run(checkpoint=tmp_path, epochs=1)
+    wider = net(width=20)
+    with pytest.raises(CheckpointError) as caught:
+        train(wider, data(), cross_entropy, checkpoint=tmp_path, **FULL)
+    assert "0.weight: (20, 6) in the module, (16, 6) in the checkpoint" in str(caught.value)
+    other = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.Linear(16, 2))
+    with pytest.raises(CheckpointError) as caught:
+        train(other, data(), cross_entropy, checkpoint=tmp_path, **FULL)
+    assert "4.weight: not in the module" in str(caught.value)
+    assert "1.weight: (2, 16) in the module, (16,) in the checkpoint" in str(caught.value)
+
+
+JOB = """
+import os, signal, sys, torch
+from pathlib import Path
+from tests.nn import test_resume as job
+from surefit.nn import checkpoints
+
+folder, where, after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+marker = folder / f"killed-{where}"
+torch.set_num_threads(1)
+
+
+def die(*_):
+    if not marker.exists():
+        marker.write_text("once", encoding="utf8")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if where == "step":
+    inner = job.stopping(after)
+    def loss(output, target):
+        try:
+            return inner(output, target)
+        except job.Stopped:
+            die()
+        return job.cross_entropy(output, target)
+else:
+    loss, plain, seen = job.cross_entropy, os.fsync, [0]
+    def fsync(descriptor):
+        seen[0] += 1
+        if seen[0] > after:  # the file is written in part or whole, not yet in its place
+            if where == "part":
+                os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
+            die()
+        return plain(descriptor)
+    os.fsync = fsync
+done = job.run(loss, checkpoint=folder / "kept", every_steps=2)
+torch.save({"state": done.state, "history": done.history.step_loss}, folder / "done.pt")
+"""
+
+
+@pytest.mark.parametrize(("where", "after"), [("step", 21), ("part", 5), ("whole", 6)])
+def test_sigkill_in_a_step_and_in_a_checkpoint(where, after, tmp_path):
+    calm = run()
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-c", JOB, str(tmp_path), where, str(after)]
+
+    def start():
+        return subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+
+    assert start().returncode == -signal.SIGKILL
+    left = Checkpoints(tmp_path / "kept")
+    assert left.files()
+    assert left.latest() is not None
+    if where != "step":
+        assert list((tmp_path / "kept").glob(".surefit-*.tmp"))  # what was being written
+    done = start()
+    assert done.returncode == 0, done.stderr
+    assert not list((tmp_path / "kept").glob(".surefit-*.tmp"))
+    found = torch.load(tmp_path / "done.pt", weights_only=True)
+    assert found["history"] == calm.history.step_loss
+    assert equal(found["state"], calm.state)
+    assert np.isfinite(calm.history.loss).all()

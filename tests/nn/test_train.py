@@ -1,0 +1,426 @@
+"""The trainer: its loop is the textbook's to the bit, and its options do what they say."""
+
+import functools
+import math
+import time
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from surefit.nn.batches import row_at  # noqa: E402
+from surefit.nn.history import History  # noqa: E402
+from surefit.nn.optimizers import decay_groups  # noqa: E402
+from surefit.nn.train import NonFiniteLoss, OutOfMemory, accuracy, train  # noqa: E402
+from surefit.solvers.schedules import WarmupCosine  # noqa: E402
+
+from .small import cross_entropy, data, equal, net, squared  # noqa: E402
+
+SETTINGS = {"epochs": 3, "batch_size": 32, "lr": 0.01}
+
+
+def gradients(module, loss, rows, **settings):
+    """The gradient that the first step sees, taken from plain descent with rate 1."""
+    before = {k: v.clone() for k, v in module.state_dict().items()}
+    X, y = rows
+    done = train(
+        module, (X, y), loss, optimizer="sgd", lr=1.0, max_steps=1, batch_size=len(X), **settings
+    )
+    return {k: before[k] - done.state[k] for k in before}, done.history.step_loss[0]
+
+
+def test_the_loop_is_that_of_a_textbook_to_the_bit():
+    X, y = data()
+    mine = train(
+        net(), (X, y), cross_entropy, weight_decay=0.1, schedule="cosine", warmup=4, clip=0.5, seed=7,
+        **SETTINGS,
+    )  # fmt: skip
+    other, n = net(), len(X)
+    decay = [p for p in other.parameters() if p.ndim > 1]
+    spare = [p for p in other.parameters() if p.ndim == 1]
+    groups = [{"params": decay, "weight_decay": 0.1}, {"params": spare, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=0.01, fused=True)
+    rate, t = WarmupCosine(0.01, 12, 4), 0
+    for epoch in range(3):
+        order = row_at(7, epoch, np.arange(n), n)
+        for first in range(0, n, 32):
+            rows = torch.from_numpy(order[first : first + 32])
+            loss = cross_entropy(other(torch.from_numpy(X)[rows]), torch.from_numpy(y)[rows])
+            optimizer.zero_grad()
+            (loss.sum() / len(rows)).backward()
+            nn.utils.clip_grad_norm_(other.parameters(), 0.5)
+            for group in optimizer.param_groups:
+                group["lr"] = rate(t)
+            optimizer.step()
+            t += 1
+    assert equal(mine.state, other.state_dict())
+    assert mine.step == 12
+    assert mine.stop == "all 3 epochs are done"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("parts", [2, 5, 7])
+def test_accumulation_changes_neither_loss_nor_gradient(parts, weighted):
+    """23 rows in parts of unequal size. Sums of 23 float64 numbers differ by rounding only."""
+    X, y = (torch.from_numpy(a[:23]) for a in data())
+    weight = np.random.default_rng(1).uniform(0, 3, 23) if weighted else None
+    one, value = gradients(net().double(), cross_entropy, (X, y), sample_weight=weight)
+    cut, same = gradients(
+        net().double(), cross_entropy, (X, y), sample_weight=weight, accumulate=parts
+    )
+    assert same == pytest.approx(value, rel=1e-13)
+    for name, g in one.items():
+        torch.testing.assert_close(cut[name], g, rtol=1e-11, atol=1e-13)
+    losses = cross_entropy(net().double()(X.double()), y).detach().numpy()
+    assert value == pytest.approx(np.average(losses, weights=weight), rel=1e-12)
+
+
+def test_a_mean_of_means_would_fail_the_test_above():
+    X, y = (torch.from_numpy(a[:23]) for a in data())
+    losses = cross_entropy(net()(X), y).detach().numpy()
+    means = np.mean([part.mean() for part in np.array_split(losses, 5)])
+    assert abs(means - losses.mean()) > 1e-4
+
+
+def test_a_weight_is_a_number_of_copies():
+    X, y = (torch.from_numpy(a[:10]) for a in data())
+    counts = np.array([0, 1, 2, 3, 1, 1, 0, 2, 1, 1])
+    weighed, value = gradients(net().double(), cross_entropy, (X, y), sample_weight=counts)
+    copies = torch.from_numpy(np.repeat(np.arange(10), counts))
+    copied, same = gradients(net().double(), cross_entropy, (X[copies], y[copies]))
+    assert value == pytest.approx(same, rel=1e-13)
+    for name, g in copied.items():
+        torch.testing.assert_close(weighed[name], g, rtol=1e-11, atol=1e-13)
+
+
+def test_same_seed_same_bits_and_the_callers_numbers_are_left_alone():
+    X, y = data()
+    before = torch.get_rng_state()
+    runs = [
+        train(net(dropout=0.5), (X, y), cross_entropy, seed=seed, **SETTINGS) for seed in (1, 1, 2)
+    ]
+    assert torch.equal(torch.get_rng_state(), before)
+    assert equal(runs[0].state, runs[1].state)
+    assert not equal(runs[0].state, runs[2].state)
+    assert runs[0].history.step_loss == runs[1].history.step_loss
+
+
+def test_losses_read_late_are_the_same(monkeypatch):
+    """As on a GPU: losses are kept and read every few steps."""
+    from surefit.nn import _run
+
+    X, y = data()
+    now = train(net(), (X, y), cross_entropy, **SETTINGS)
+    monkeypatch.setattr(_run, "READ_EVERY", 3)
+    plain = _run.Run.__post_init__
+
+    def late(self):
+        plain(self)
+        self.direct = False
+
+    monkeypatch.setattr(_run.Run, "__post_init__", late)
+    later = train(net(), (X, y), cross_entropy, **SETTINGS)
+    assert equal(now.state, later.state)
+    assert now.history.loss == later.history.loss
+    assert now.history.step_loss == later.history.step_loss
+    X[17] = np.nan
+    with pytest.raises(NonFiniteLoss) as caught:
+        train(net(), (X, y), cross_entropy, **SETTINGS)
+    assert 17 in caught.value.rows
+    assert caught.value.epoch == 0
+
+
+def test_decay_spares_biases_and_norms():
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(1, 2, 3), nn.LayerNorm([2, 4, 4])
+            self.batch, self.bias = nn.BatchNorm2d(2), nn.Parameter(torch.zeros(2, 2))
+            self.tied = self.conv
+
+    module = Odd()
+    decayed, spared = decay_groups(module, 0.1)
+    assert [id(p) for p in decayed["params"]] == [id(module.conv.weight)]
+    assert len(spared["params"]) == 6
+    assert spared["weight_decay"] == 0.0
+
+    still = net()  # a loss without a gradient: decay alone moves
+    before = {k: v.clone() for k, v in still.state_dict().items()}
+    done = train(
+        still, data(), lambda o, t: 0.0 * o.sum(dim=1), lr=0.1, weight_decay=0.5, max_steps=1
+    )
+    for name, value in done.state.items():
+        factor = 0.95 if name in ("0.weight", "4.weight") else 1.0
+        torch.testing.assert_close(value, factor * before[name], rtol=1e-6, atol=0)
+
+
+def test_average_of_weights():
+    X, y = data()
+    seen = []
+    done = train(
+        net(), (X, y), cross_entropy, ema=0.8, optimizer="sgd", lr=0.1, epochs=6, batch_size=120,
+        callback=lambda run: seen.append({k: v.clone() for k, v in run.module.state_dict().items()}),
+    )  # fmt: skip
+    mean = dict(net().state_dict())
+    for t, weights in enumerate(seen):
+        keep = min(0.8, (1 + t) / (10 + t))
+        mean = {k: keep * mean[k] + (1 - keep) * weights[k] for k in mean}
+    for name, value in done.state.items():
+        torch.testing.assert_close(value, mean[name], rtol=1e-5, atol=1e-7)
+
+
+def test_early_stopping_loads_the_best_weights():
+    X, y = data(40)
+    kept = []
+    done = train(
+        net(width=64), (X, y), cross_entropy, epochs=200, batch_size=8, lr=0.02, patience=4,
+        validation=data(200, seed=1), metrics={"accuracy": accuracy},
+        callback=lambda run: kept.append({k: v.clone() for k, v in run.module.state_dict().items()}),
+    )  # fmt: skip
+    values = done.history.validation
+    best = int(np.argmin(values))
+    assert len(values) == best + 5 < 200
+    assert done.stop == "the validation loss has not fallen for 4 epochs"
+    assert equal(done.state, kept[best])
+    assert not equal(done.state, kept[-1])
+    V, w = (torch.from_numpy(a) for a in data(200, seed=1))
+    with torch.no_grad():
+        output = done.module(V)
+    assert values[best] == pytest.approx(cross_entropy(output, w).mean().item(), rel=1e-5)
+    hits = (output.argmax(1) == w).double().mean().item()
+    assert done.history.metrics["accuracy"][best] == pytest.approx(hits, abs=1e-12)
+
+
+def test_validation_with_and_without_training_metrics():
+    X, y = data()
+    done = train(net(), (X, y), cross_entropy, metrics={"accuracy": accuracy}, **SETTINGS)
+    assert not done.history.validation
+    assert len(done.history.metrics["accuracy"]) == 3
+    with torch.no_grad():
+        hits = (
+            accuracy(done.module(torch.from_numpy(X)), torch.from_numpy(y)).double().mean().item()
+        )
+    assert done.history.metrics["accuracy"][-1] == pytest.approx(hits, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        "adam", "SGD", "sign", "rmsprop", "adagrad", torch.optim.NAdam,
+        functools.partial(torch.optim.SGD, momentum=0.9), lambda groups, lr: torch.optim.RAdam(groups, lr),
+    ],
+)  # fmt: skip
+def test_optimisers(optimizer):
+    done = train(net(), data(), cross_entropy, optimizer=optimizer, **SETTINGS)
+    assert done.history.loss[-1] < done.history.loss[0]
+
+
+@pytest.mark.spec("OPT-9")
+def test_sign_descent_moves_every_weight_by_the_rate():
+    before = {k: v.clone() for k, v in net().state_dict().items()}
+    done = train(net(), data(), cross_entropy, optimizer="sign", lr=0.01, max_steps=1)
+    moved = torch.cat([(done.state[k] - before[k]).abs().ravel() for k in before])
+    assert (moved > 0).any()
+    torch.testing.assert_close(
+        moved[moved > 0], torch.full_like(moved[moved > 0], 0.01), rtol=1e-4, atol=1e-7
+    )
+
+
+def test_clipping_limits_the_step():
+    step = {}
+    for clip in (None, 0.01):
+        g, _ = gradients(net(), cross_entropy, [torch.from_numpy(a) for a in data()], clip=clip)
+        step[clip] = math.sqrt(sum(v.double().square().sum().item() for v in g.values()))
+    assert step[None] > 0.02
+    assert step[0.01] == pytest.approx(0.01, rel=1e-3)
+
+
+def test_compiled_is_the_same_to_rounding():
+    X, y = data()
+    plain = train(net(), (X, y), cross_entropy, **SETTINGS)
+    compiled = train(net(), (X, y), cross_entropy, compile="aot_eager", **SETTINGS)
+    for name, value in plain.state.items():
+        torch.testing.assert_close(compiled.state[name], value, rtol=1e-4, atol=1e-5)
+
+
+def test_bfloat16_trains_float32_weights():
+    done = train(net(), data(), cross_entropy, precision="bf16", **SETTINGS)
+    assert done.state["0.weight"].dtype == torch.float32
+    assert done.history.loss[-1] < done.history.loss[0]
+    plain = train(net(), data(), cross_entropy, **SETTINGS)
+    assert not equal(done.state, plain.state)  # it did compute in fewer digits
+
+
+def test_augmentation_sees_rows_and_epochs():
+    X, y = data(16)
+    seen = []
+
+    def by_row(x, *, seed, epoch, index):
+        assert np.array_equal(x.numpy(), X[index])
+        seen.append((seed, epoch, tuple(index)))
+        return x
+
+    train(
+        net(), (X, y), cross_entropy, epochs=2, batch_size=16, accumulate=2, augment=by_row, seed=5
+    )
+    assert [(s, e, len(rows)) for s, e, rows in seen] == [
+        (5, 0, 8),
+        (5, 0, 8),
+        (5, 1, 8),
+        (5, 1, 8),
+    ]
+    plain = train(net(), (X, y), cross_entropy, epochs=2)
+    moved = train(net(), (X, y), cross_entropy, epochs=2, augment=lambda x: x + torch.randn_like(x))
+    assert not equal(plain.state, moved.state)
+
+
+def test_an_input_is_its_own_target():
+    X = data()[0]
+    module = nn.Linear(6, 6)
+    done = train(module, X, squared, epochs=40, batch_size=40, lr=0.05)
+    assert done.history.loss[-1] < 0.1 * done.history.loss[0]
+
+
+# ---------------------------------------------------------------------- ends and words
+
+
+def test_how_a_run_ends():
+    X, y = data()
+    run = functools.partial(train, net(), (X, y), cross_entropy, batch_size=32)
+    assert run(max_steps=5).stop == "all 5 steps are done"
+    assert run(callback=lambda run: run.step >= 8).stop == "the callback asked to stop"
+
+    def slow(output, target):
+        time.sleep(0.02)
+        return cross_entropy(output, target)
+
+    done = train(net(), (X, y), slow, epochs=10_000, max_time=0.1)
+    assert done.stop == "max_time=0.1 seconds have passed"
+    assert done.step < 10
+
+
+def test_progress_in_lines_or_none(capsys):
+    train(net(), data(), cross_entropy, **SETTINGS)
+    assert capsys.readouterr() == ("", "")
+    train(net(), data(), cross_entropy, verbose=1, **SETTINGS)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("epoch 1, loss 0.")
+    assert lines[-1].endswith("0 s left")
+
+
+def test_history_plots_itself_and_returns_from_a_file():
+    done = train(net(), data(), cross_entropy, validation=data(seed=3), **SETTINGS)
+    axes = done.history.plot()
+    assert [line.get_label() for line in axes.lines][:2] == ["training", "validation"]
+    assert list(axes.lines[0].get_ydata()) == done.history.loss
+    again = History.from_dict(done.history.to_dict())
+    assert again == done.history
+    assert str(again).count("\n") == 3
+    assert done.history.steps == [4, 8, 12]
+    assert len(done.history.step_loss) == 12
+    weights = [32, 32, 32, 24]
+    assert done.history.loss[0] == pytest.approx(
+        np.average(done.history.step_loss[:4], weights=weights)
+    )
+
+
+# ---------------------------------------------------------------------- faults
+
+
+def test_nan_stops_names_the_step_and_keeps_the_weights(tmp_path):
+    X, y = data()
+    X[77] = np.inf
+    module = net()
+    with pytest.raises(NonFiniteLoss, match="is nan at step") as caught:
+        train(module, (X, y), cross_entropy, checkpoint=tmp_path, every_steps=1, seed=3, **SETTINGS)
+    order = row_at(3, 0, np.arange(120), 120).tolist()
+    assert caught.value.step == order.index(77) // 32
+    assert caught.value.epoch == 0
+    assert 77 in caught.value.rows
+    assert all(torch.isfinite(p).all() for p in module.parameters())
+    if caught.value.step:
+        name = f"step-{caught.value.step:012d}.safetensors"
+        assert name in str(caught.value)
+        assert (tmp_path / name).exists()
+
+
+def test_an_infinite_gradient_is_named():
+    def steep(output, target):
+        return output[:, 0].abs().sqrt() * 0  # 0 * inf at 0
+
+    module = nn.Linear(6, 2, bias=False)
+    nn.init.zeros_(module.weight)
+    with pytest.raises(NonFiniteLoss, match="the norm of the gradient is nan at step 0"):
+        train(module, data(), steep, clip=1.0)
+
+
+@pytest.mark.parametrize("error", [MemoryError, torch.OutOfMemoryError])
+def test_out_of_memory_says_what_fits(error):
+    def heavy(output, target):
+        if len(output) > 30:
+            raise error("no room")
+        return cross_entropy(output, target)
+
+    with pytest.raises(
+        OutOfMemory, match=r"100 rows at a time do not fit.*25 do: pass accumulate=4"
+    ):
+        train(net(), data(), heavy, batch_size=100)
+    done = train(net(), data(), heavy, batch_size=100, accumulate=4, epochs=1)  # the advice works
+    assert done.step == 2
+
+    def hopeless(output, target):
+        raise error("no room")
+
+    with pytest.raises(OutOfMemory, match="a single row does not either"):
+        train(net(), data(), hopeless, batch_size=100)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"loss": nn.CrossEntropyLoss()}, r"shape \(120,\), got shape \(\).*reduction"),
+        ({"optimizer": "adamv"}, "optimizer must be 'sign', 'adam'"),
+        ({"optimizer": 3}, "functools.partial"),
+        ({"optimizer": torch.optim.LBFGS}, "LBFGS|parameter groups"),
+        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
+        ({"clip": -1.0}, "clip must be positive"),
+        ({"ema": 1.0}, r"ema must be in \[0, 1\)"),
+        ({"precision": "fp8"}, "precision must be 'auto'"),
+        ({"patience": 3}, "needs validation data"),
+        ({"accumulate": 0}, "accumulate must be at least 1"),
+        ({"parallel": "tensor"}, "parallel must be None, 'ddp' or 'fsdp'"),
+        ({"weight_decay": -1.0}, "weight_decay must be finite"),
+        ({"keep": 0, "checkpoint": "unused"}, "keep must be at least 1"),
+    ],
+)
+def test_wrong_settings(settings, words):
+    given = {"loss": cross_entropy, "batch_size": 120} | settings
+    with pytest.raises((ValueError, TypeError), match=words):
+        train(net(), data(), given.pop("loss"), **given)
+
+
+def test_nothing_to_learn():
+    module = net()
+    for p in module.parameters():
+        p.requires_grad_(False)
+    with pytest.raises(ValueError, match="no parameter that requires a gradient"):
+        train(module, data(), cross_entropy)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_no_gpu_here():
+    with pytest.raises(ValueError, match="no CUDA device here; use device='cpu'"):
+        train(net(), data(), cross_entropy, device="cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_a_gpu_as_on_the_processor_to_rounding():
+    X, y = data()
+    here = train(net(), (X, y), cross_entropy, device="cpu", **SETTINGS)
+    there = train(net(), (X, y), cross_entropy, precision="float32", device="cuda", **SETTINGS)
+    for name, value in here.state.items():
+        torch.testing.assert_close(there.state[name].cpu(), value, rtol=1e-3, atol=1e-4)
