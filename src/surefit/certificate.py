@@ -255,7 +255,8 @@ class Certificate:
         from rich.text import Text
 
         title = f"Certificate of {self.about}" if self.about else "Certificate"
-        table = Table(title=Text(title, style="table.title"))  # names come from data: no markup is read
+        # names come from data: no markup is read
+        table = Table(title=Text(title, style="table.title"))
         table.title_justify = "left"
         for column in ("", "kind", "claim", "observed", "bound"):
             numeric = column in ("observed", "bound")
@@ -269,7 +270,9 @@ class Certificate:
                 f"{c.observed:.2e}" if decided else "",
                 f"{c.bound:.2e}" if decided else "",
             )
-        table.caption = Text("; ".join(self._footer()), style="table.caption") if self._footer() else None
+        table.caption = (
+            Text("; ".join(self._footer()), style="table.caption") if self._footer() else None
+        )
         table.caption_justify = "left"
         return table
 

@@ -1,4 +1,4 @@
-"""Processes that share a fit: the only file that touches torch.distributed.
+"""Processes that share a fit: but for ``nn/parallel.py``, the only file that touches torch.distributed.
 
 Rows are spread over processes ("ranks"), each of which holds some and runs the same program. A fit adds up
 what the ranks have found in their rows (Gram matrices, gradients, sums of clusters) and goes on, everywhere,
