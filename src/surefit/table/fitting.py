@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from ..certificate import Certificate, CertificateWarning
@@ -38,6 +39,7 @@ from .watch import Watch
 __all__ = ["fit_table"]
 
 Array = NDArray[np.float64]
+SMALL = 5_000_000  # cells of a table
 
 
 def fit_table(
@@ -146,7 +148,11 @@ def fit_table(
     if classes is not None:
         model.classes_ = np.array(classes)
     y = scale_target(model, rows)
-    return _fit(model, rows, schema, candidates, y, watch, reference)
+    # products of matrices of this size gain nothing from a second thread, and where the machine is busy with
+    # other work its threads spin while they wait for each other
+    small = table.rows * len(table.columns) <= SMALL
+    with threadpool_limits(1 if small else None, user_api="blas"):
+        return _fit(model, rows, schema, candidates, y, watch, reference)
 
 
 def _fit(
