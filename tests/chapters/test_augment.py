@@ -152,7 +152,7 @@ def test_the_trainer_gives_each_picture_its_own_index():
     for size in (4, 6):
         net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(360, 3))
         loss = torch.nn.CrossEntropyLoss(reduction="none")
-        train(net, (X, y), loss, epochs=2, batch_size=size, augment=Watched(), seed=7)
+        train(net, (X, y), loss, epochs=2, batch_size=size, augment=Watched(), seed=7, device="cpu")
     epochs = sorted({epoch for _, epoch, _ in seen})
     assert len(epochs) == 2
     assert len(seen) == 48

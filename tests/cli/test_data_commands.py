@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from surefit.cli import main
 from surefit.data import about, fetchable, load, names
 from tests.cli.conftest import Run
 from tests.data import data_folder
@@ -72,3 +73,11 @@ def test_how_a_file_is_read(run: Run, fitted: Path) -> None:
     assert said.code == 0
     assert "delimiter: comma" in said.out
     assert "payment_income" in said.out
+
+
+def test_fetch_as_json_names_the_file_and_the_table(tmp_path, capsys):
+    path = tmp_path / "iris.csv"
+    assert main(["data", "fetch", "iris", "--out", str(path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["file"], said["rows"], said["target"]) == (str(path), 150, "species")
+    assert len(path.read_text(encoding="utf8").splitlines()) == 151

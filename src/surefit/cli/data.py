@@ -57,6 +57,7 @@ def fetch(
     source: Annotated[
         str | None, typer.Option("--from", help="A folder that stands in for the network.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Fetch a classic table, check it against its known checksum, and write it as one tidy CSV file."""
     from .. import data
@@ -67,6 +68,9 @@ def fetch(
 
     write_atomically(str(path), [table.frame.write_csv().encode("utf-8")])
     facts = data.about(name)
+    if as_json:
+        print_json({"file": str(path), **facts, "rows": table.rows})
+        return 0
     print(path)
     sensitive = "".join(f" --sensitive {column}" for column in facts["sensitive"])
     print(f"next: surefit fit {path} --target {facts['target']}{sensitive}", file=sys.stderr)

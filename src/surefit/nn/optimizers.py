@@ -21,7 +21,12 @@ _NAMES = {
     "adam": "Adam", "adamw": "AdamW", "sgd": "SGD", "rmsprop": "RMSprop", "adagrad": "Adagrad",
     "nadam": "NAdam", "radam": "RAdam", "adamax": "Adamax", "adadelta": "Adadelta",
 }  # fmt: skip
-_FUSED = {"adam", "adamw", "sgd", "adagrad"}
+_FUSED = {
+    "adam": ("cpu", "cuda"),
+    "adamw": ("cpu", "cuda"),
+    "sgd": ("cpu", "cuda"),
+    "adagrad": ("cpu",),
+}
 _NORMS = (
     nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm,
 )  # fmt: skip
@@ -120,7 +125,7 @@ def make_optimizer(
                 f"optimizer must be 'sign', {', '.join(map(repr, _NAMES))}, or a class or function "
                 f"called as optimizer(groups, lr=lr), got {optimizer!r}."
             )
-        fused = {"fused": True} if name in _FUSED and _plain(groups) else {}
+        fused = {"fused": True} if _plain(groups, _FUSED.get(name, ())) else {}
         return getattr(torch.optim, _NAMES[name])(groups, lr=lr, **fused)
     if isinstance(optimizer, torch.optim.Optimizer) or not callable(optimizer):
         raise TypeError(
@@ -133,7 +138,7 @@ def make_optimizer(
     return made
 
 
-def _plain(groups: list[dict[str, Any]]) -> bool:
-    """Whether fused kernels take these parameters."""
+def _plain(groups: list[dict[str, Any]], devices: tuple[str, ...]) -> bool:
+    """Whether there are fused kernels for these parameters on their devices."""
     every = [p for group in groups for p in group["params"]]
-    return all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in every)
+    return all(p.is_floating_point() and p.device.type in devices for p in every)
