@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(autouse=True)
-def on_the_processor(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    if "cuda" not in request.node.name and "gpu" not in request.node.name:
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+def on_the_processor(request: pytest.FixtureRequest) -> Iterator[None]:
+    if "gpu" in request.node.name:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "is_available", lambda: False)
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")  # for processes that a test starts
+        yield
