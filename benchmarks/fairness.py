@@ -21,6 +21,7 @@ once, claims) against fairlearn's `MetricFrame` with three rates and a bootstrap
 is run once; groups given as text and as whole numbers. *Thresholds*: `GroupThresholds` with its certificate
 against `ThresholdOptimizer(grid_size=1000)`, both on given scores; *accuracy* is the expected one of ours
 less fairlearn's, which is at least 0.
+The figures below were taken while other work was at times on the machine.
 """
 WHY = """
 an audit of text is bound by one comparison of the text with each group's name; the counts and limits take

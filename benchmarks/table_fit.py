@@ -21,6 +21,7 @@ schema, search over four penalties in three folds, fit, four sections of claims,
 boosting as the reference row, and the three files. *Peer* is a script that imports pandas and
 scikit-learn, reads the file, and fits one pipeline of one-hot encoding, scaling and logistic regression;
 the second row leaves its imports and reading out. The goal is at most ten times the peer.
+The figures below were taken while other work was at times on the machine.
 """
 WHY = """
 the fit alone, without loading a single library, takes a fraction of a second; importing what reads, fits and
