@@ -12,6 +12,7 @@ the suite passes without it.
 from __future__ import annotations
 
 import gzip
+import lzma
 import os
 from collections.abc import Callable
 from functools import cache
@@ -24,7 +25,7 @@ import scipy.sparse as sp
 import sklearn.datasets
 from sklearn.preprocessing import StandardScaler
 
-__all__ = ["BUNDLED", "FOLDER_SETS", "data_folder", "load"]
+__all__ = ["BUNDLED", "FOLDER_SETS", "data_folder", "images", "load"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -119,3 +120,23 @@ FOLDER_SETS: dict[str, Callable[[Path], tuple[Any, Any]]] = {
     "colon": _highdim("colon.npz"),
     "BASEHOCK": _highdim("BASEHOCK.npz"),
 }
+
+
+def images(name: str) -> tuple[Any, Any, Any, Any]:
+    """``mnist`` or ``fashion-mnist``: pictures in [0, 1] of shape (n, 1, 28, 28), labels; training, then test."""
+    folder = data_folder()
+    if folder is None or not (folder / "images" / name).is_dir():
+        pytest.skip(f"{name} is not at hand")
+    files = {path.name.split(".")[0]: path for path in (folder / "images" / name).iterdir()}
+
+    def read(start: str, kind: str) -> Any:
+        path = next(p for stem, p in files.items() if stem.startswith(start) and kind in stem)
+        raw = lzma.open(path).read()
+        shape = np.frombuffer(raw, ">i4", raw[3], 4)
+        return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+
+    parts = []
+    for start in ("train", "t10k"):
+        X = read(start, "images").astype(np.float32)[:, None] / np.float32(255)
+        parts += [X, read(start, "labels").astype(np.int64)]
+    return tuple(parts)  # type: ignore[return-value]

@@ -71,8 +71,8 @@ class Step:
             raise ValueError(f"accumulate must be at least 1, got {accumulate!r}.")
         self.replica, self.batches, self.loss = replica, batches, loss
         self.accumulate, self.dtype, self.augment = int(accumulate), dtype, augment
-        # random by the row's number, or by the generator of the step
-        self._by_row = augment is not None and "index" in inspect.signature(augment).parameters
+        # what it takes by name; without index it draws from the generator of the step
+        self._wanted = () if augment is None else tuple(inspect.signature(augment).parameters)
 
     def __call__(self, epoch: int, place: int, step: int) -> tuple[torch.Tensor, float]:
         """(this rank's part of the loss, the weight of the step); the loss stays on the device."""
@@ -97,8 +97,9 @@ class Step:
     ) -> torch.Tensor:
         x, y, weight = self.batches.fetch(rows)
         if self.augment is not None:
-            drawn = {"seed": self.batches.seed, "epoch": epoch, "index": rows}
-            x = self.augment(x, **drawn) if self._by_row else self.augment(x)
+            given = {"seed": self.batches.seed, "epoch": epoch, "index": rows}
+            given |= {"target": y, "module": self.replica.module}
+            x = self.augment(x, **{name: given[name] for name in given if name in self._wanted})
         with context(self.dtype, self.batches.device):
             losses = per_sample(self.loss, self.replica.runner(x), y, len(rows))
         if not counts:

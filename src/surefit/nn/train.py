@@ -133,9 +133,9 @@ def train(
     parallel : {None, "ddp", "fsdp"}
         Under ``torchrun``: copies of the module, or parts of it, on each rank; each has all of the data.
     augment : callable, optional
-        Called on the inputs of each part, on the device: as ``augment(x, seed=, epoch=, index=)`` where it
-        takes ``index``, the numbers of the rows (as :class:`surefit.nn.augment.Augment`), else as
-        ``augment(x)``.
+        Called on the inputs of each part, on the device, as ``augment(x)`` and with those of ``seed``,
+        ``epoch``, ``index`` (the numbers of the rows), ``target`` and ``module`` that its signature names:
+        :class:`surefit.nn.augment.Augment` takes the first three, adversarial training the last two.
     callback : callable, optional
         Called with a :class:`Training` after each epoch (its ``state`` is empty); a true value ends the run.
     max_steps, max_time : optional
