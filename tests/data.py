@@ -123,7 +123,7 @@ FOLDER_SETS: dict[str, Callable[[Path], tuple[Any, Any]]] = {
 
 
 def images(name: str) -> tuple[Any, Any, Any, Any]:
-    """``mnist`` or ``fashion-mnist``: pictures in [0, 1] of shape (n, 1, 28, 28), labels; training, then test."""
+    """``mnist`` or ``fashion-mnist``: pictures of (1, 28, 28) in [0, 1] and labels, of training and test."""
     folder = data_folder()
     if folder is None or not (folder / "images" / name).is_dir():
         pytest.skip(f"{name} is not at hand")
@@ -131,7 +131,7 @@ def images(name: str) -> tuple[Any, Any, Any, Any]:
 
     def read(start: str, kind: str) -> Any:
         path = next(p for stem, p in files.items() if stem.startswith(start) and kind in stem)
-        raw = lzma.open(path).read()
+        raw = lzma.decompress(path.read_bytes())
         shape = np.frombuffer(raw, ">i4", raw[3], 4)
         return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
 

