@@ -20,7 +20,7 @@ RESULTS = report.ROOT / "benchmarks" / "results"
 BENCHMARKS = """
 ols lasso_path logistic multinomial l1_logistic huber quantile perceptron sgd out_of_core
 linear_svm kernel_svm kernel_ridge neighbours grid_search kmeans gaussian_mixture factors
-scaling table_fit fairness certificate_cost first_call import_time accuracy
+scaling table_fit fairness networks certificate_cost first_call import_time accuracy
 """.split()
 
 
@@ -107,7 +107,7 @@ def main() -> int:
         print(report.section(names[0], record["results"]), flush=True)
         return 0
     failed = [] if asked.report else [name for name in names if not _child(name, asked, folder)]
-    report.write(folder, docs, [*BENCHMARKS, "gpu", "gpu_clusters"])
+    report.write(folder, docs, [*BENCHMARKS, "gpu", "gpu_clusters", "gpu_networks"])
     print(f"wrote {docs / 'benchmarks.md'}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
 

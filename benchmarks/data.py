@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["bumps", "correlated", "labels", "public", "text_like", "wide"]
+__all__ = ["bumps", "correlated", "labels", "pictures", "public", "text_like", "wide"]
 
 Array = NDArray[np.float64]
 
@@ -116,3 +116,18 @@ def _xz(path: Path) -> tuple[Any, Any]:
     with lzma.open(path) as file:
         X, y = load_svmlight_file(file)
     return X, y
+
+
+def pictures(*, quick: bool = False) -> tuple[Any, Any, Any, Any]:
+    """MNIST, or pictures of its shape: training in [0, 1] of (1, 28, 28), labels, and those for testing."""
+    from tests.data import data_folder, images
+
+    n, m = (4_000, 1_000) if quick else (60_000, 10_000)
+    if data_folder() is None:
+        rng = np.random.default_rng(0)
+        means = rng.random((10, 1, 28, 28)) * (rng.random((10, 1, 28, 28)) < 0.3)
+        y = rng.integers(0, 10, n + m)
+        X = np.clip(means[y] + 0.2 * rng.standard_normal((n + m, 1, 28, 28)), 0, 1)
+        return X[:n].astype(np.float32), y[:n], X[n:].astype(np.float32), y[n:]
+    X, y, X_test, y_test = images("mnist")
+    return X[:n], y[:n], X_test[:m], y_test[:m]

@@ -24,6 +24,9 @@ PACKAGE = {
     "liblinear": "liblinear-official",
     "statsmodels": "statsmodels",
     "faiss": "faiss-cpu",
+    "foolbox": "foolbox",
+    "skorch": "skorch",
+    "torchattacks": "torchattacks",
 }
 MISSING: list[str] = []
 

@@ -13,10 +13,6 @@ pytest.importorskip("torch.distributed")
 from . import trainer
 from .launch import ROOT, arrays, launch
 
-# On a machine with more work than cores, ranks on gloo have ended with SIGABRT; the cause is not known yet
-# (docs/training.md). Until that is mended, an extra.
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def spread(tmp_path_factory):

@@ -76,17 +76,17 @@ class Step:
 
     def __call__(self, epoch: int, place: int, step: int) -> tuple[torch.Tensor, float]:
         """(this rank's part of the loss, the weight of the step); the loss stays on the device."""
-        batches = self.batches
+        batches, replica = self.batches, self.replica
         rows = batches.rows(epoch, place)
         total = batches.total(rows)
-        _seed(mixed(batches.seed, step, self.replica.group.rank) >> 1, batches.device)
-        parts = self.replica.parts(rows, self.accumulate)
+        _seed(mixed(batches.seed, step, replica.group.rank) >> 1, batches.device)
+        parts = replica.parts(rows, self.accumulate)
         value: Any = None
         for k, (part, counts) in enumerate(parts):
             try:
-                with self.replica.backward(last=k == len(parts) - 1):
+                with replica.backward(last=k == len(parts) - 1):
                     found = self._part(part, total or 1.0, epoch, counts)
-                    found.backward()
+                    (found if replica.scale == 1.0 else found * replica.scale).backward()
             except (torch.OutOfMemoryError, MemoryError) as error:
                 raise self._out_of_memory(part, total or 1.0, epoch, len(rows)) from error
             value = found.detach() if value is None else value + found.detach()

@@ -2,9 +2,9 @@
 
 The rows of a step are the same for any number of ranks: each takes its share, divides its sum of losses by
 the weight of the whole step, and gradients are *summed*. So the gradient is that of one process, to rounding,
-whatever the shares; an average of averages would not be. (gloo has no average; the sum is what all back ends
-have.) A rank whose share is empty passes one row with weight zero, because all must take part in each
-exchange.
+whatever the shares; an average of averages would not be. (DDP averages over ranks: there the loss is
+multiplied by their number beforehand.) A rank whose share is empty passes one row with weight zero, because
+all must take part in each exchange.
 
 ``"ddp"`` keeps a copy of the module on each rank; ``"fsdp"`` keeps a part of each tensor (``fully_shard``),
 gathered block by block as needed. What a run keeps in checkpoints is whole in either case, so that a run may
@@ -36,6 +36,8 @@ class Replica:
     runner : callable
         What to call for the forward pass.
     group : Alone or Ranks
+    scale : float
+        What to multiply a loss by before going back through it.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Replica:
         self.module = module
         self.group = group if parallel is not None else ALONE
         self.kind = parallel if self.group.size > 1 else None
+        self.scale = 1.0
         self.runner: Any = module
         self.evaluator: Any = module  # the same without exchanges of DDP
         if self.kind == "fsdp":
@@ -56,7 +59,9 @@ class Replica:
             self.runner = self.evaluator = torch.compile(module, **backend)
         if self.kind == "ddp":
             self.runner = nn.parallel.DistributedDataParallel(self.runner)
-            self.runner.register_comm_hook(None, lambda _, bucket: _sum_of_ranks(bucket))
+            # DDP averages; a hook that sums would run Python on a thread of gloo, and a process that ends
+            # while such a thread waits for the interpreter is aborted
+            self.scale = float(self.group.size)
 
     def parts(self, rows: Any, count: int = 1) -> list[tuple[Any, bool]]:
         """This rank's rows of a step in ``count`` parts, each with whether it counts.
@@ -110,14 +115,6 @@ def like(target: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(moved, target.device_mesh, target.placements)
-
-
-def _sum_of_ranks(bucket: Any) -> Any:
-    """DDP's exchange: the sum, where its own would average."""
-    import torch.distributed as dist
-
-    work = dist.all_reduce(bucket.buffer(), async_op=True)
-    return work.get_future().then(lambda done: done.value()[0])
 
 
 def _shard(module: nn.Module, size: int) -> None:
