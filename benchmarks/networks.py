@@ -23,9 +23,9 @@ TITLE = "Networks on two cores"
 TEXT = """
 *MLP*: 784-256-10, ReLU, Adam with rate 0.001, batches of 200, {epochs} epochs over {n} pictures; ours
 includes the certificate. *By hand* is the loop that torch's tutorials write, with the fused Adam. *LeNet*:
-61,706 weights, batches of 128, to the first epoch with 99 % of the test pictures right, or {lenet} epochs. The ratio
-is peer over ours. *loss*: mean cross-entropy of all training pictures at the end, ours and the peer's.
-*Overhead*: steps of a perceptron that take 5 ms and more, by the trainer and by hand.
+61,706 weights, batches of 128, to the first epoch with 99 % of the test pictures right, or {lenet} epochs.
+The ratio is peer over ours. *loss*: mean cross-entropy of all training pictures at the end, ours and the
+peer's. *Overhead*: steps of a perceptron that take 5 ms and more, by the trainer and by hand.
 """
 WHY = """
 in float32 nearly all of a step is three matrix products, which ours and scikit-learn hand to libraries of

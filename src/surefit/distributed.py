@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -215,6 +216,7 @@ def connect(*, timeout: float = 300.0) -> Iterator[Alone | Ranks]:
         yield Ranks(timeout)
     finally:
         if mine:
+            gc.collect()  # DDP's cycles hold the group; it must go while its threads can still end
             dist.destroy_process_group()
 
 

@@ -25,6 +25,8 @@ from ..distributed import ALONE, Alone
 
 __all__ = ["Replica", "like", "whole"]
 
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
 
 class Replica:
     """A module as this process runs it.
@@ -55,8 +57,8 @@ class Replica:
             _same_everywhere([*module.parameters(), *module.buffers()])
             _shard(module, self.group.size)
         if compile:
-            backend = {} if compile is True else {"backend": compile}
-            self.runner = self.evaluator = torch.compile(module, **backend)
+            how = {} if compile is True else {"mode" if compile in _MODES else "backend": compile}
+            self.runner = self.evaluator = torch.compile(module, **how)
         if self.kind == "ddp":
             self.runner = nn.parallel.DistributedDataParallel(self.runner)
             # DDP averages; a hook that sums would run Python on a thread of gloo, and a process that ends

@@ -111,7 +111,7 @@ def train(
     precision : {"auto", "float32", "bf16"}
         ``"auto"``: bfloat16 autocast where a CUDA device has it.
     compile : bool or str
-        Run through ``torch.compile``; a text names its back end.
+        Run through ``torch.compile``; a text names its mode, such as ``"reduce-overhead"``, or its back end.
     device : optional
         By default a GPU where there is one, else where the module is.
     seed, shuffle
