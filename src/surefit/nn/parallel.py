@@ -61,8 +61,7 @@ class Replica:
             self.runner = self.evaluator = torch.compile(module, **how)
         if self.kind == "ddp":
             self.runner = nn.parallel.DistributedDataParallel(self.runner)
-            # DDP averages; a hook that sums would run Python on a thread of gloo, and a process that ends
-            # while such a thread waits for the interpreter is aborted
+            # DDP averages; a hook that sums would run Python on the threads of the back end
             self.scale = float(self.group.size)
 
     def parts(self, rows: Any, count: int = 1) -> list[tuple[Any, bool]]:
