@@ -24,14 +24,14 @@ from .report import ROOT, short, table
 TITLE = "Networks on one GPU"
 TEXT = """
 ResNet-18 at CIFAR's shapes (11,173,962 weights, 3.34 GFLOP an image forward and back), pictures made from
-prototypes and noise, tensors on the device. *Training*: batches of 1024, AdamW; ours is
-`train(..., compile=True)` (bfloat16 autocast, channels last), a plain loop is the tutorials' with torch's
-defaults (tf32 convolutions) and with bfloat16 autocast. Rates are images a second over epochs after the
-first, which compiles. *Ceiling*: bf16 matrix products measured here, over 3.34 GFLOP. *PGD*: 10 steps, eps 8/255,
-step 2/255, on a network trained here; ours tries the gradient in bfloat16 and verifies in float32; the
-share of wrong pictures stands beside it. *evaluate*: four attacks, each row until it falls, against the same
-attacks on all rows one by one. *Smoothing*: noise samples that the sequential test needs against the fixed
-number, same confidence, radii and rows; the ratio is of samples.
+prototypes and noise, tensors on the device. *Training*: batches of 1024, AdamW; ours is `train(...,
+compile=True)` (bfloat16 autocast, channels last), a plain loop is the tutorials' with torch's defaults
+(tf32 convolutions) and with bfloat16 autocast. Rates are images a second over epochs after the first, which
+compiles. *Ceiling*: bf16 matrix products measured here, over 3.34 GFLOP. *PGD*: 10 steps, eps 8/255, step
+2/255, on a network trained here; ours tries the gradient in bfloat16 and verifies in float32; the share of
+wrong pictures stands beside it. *evaluate*: four attacks, each row until it falls, against the same attacks
+on all rows one by one. *Smoothing*: noise samples that the sequential test needs against the fixed number,
+same confidence, radii and rows; the ratio is of samples.
 """
 FLOPS = 3 * 2 * 0.5566e9
 
