@@ -50,6 +50,7 @@ _MODULES = (
     "model_selection",
     "multiclass",
     "neighbors",
+    "neural_network",
     "nn",
     "penalties",
     "preprocessing",

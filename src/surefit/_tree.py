@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from ._checkpoint import CheckpointError
 from ._namespace import is_torch, to_numpy
 from .certificate import Certificate
 
@@ -30,6 +31,7 @@ MAX_DEPTH = 32  # values within values: estimators, lists, dicts
 # The only classes that a file can name, and where they live; imported when first needed.
 CLASSES = {
     "BernoulliMixture": "surefit.mixture:BernoulliMixture",
+    "CNNClassifier": "surefit.nn.cnn_classifier:CNNClassifier",
     "ConstantPredictor": "surefit._binary_parts:ConstantPredictor",
     "Decorrelate": "surefit.fair:Decorrelate",
     "ElasticNet": "surefit.linear_model:ElasticNet",
@@ -54,6 +56,8 @@ CLASSES = {
     "LinearSVR": "surefit.svm:LinearSVR",
     "LogisticRegression": "surefit.linear_model:LogisticRegression",
     "LogisticRegressionCV": "surefit.linear_model:LogisticRegressionCV",
+    "MLPClassifier": "surefit.nn.mlp:MLPClassifier",
+    "MLPRegressor": "surefit.nn.mlp:MLPRegressor",
     "MiniBatchKMeans": "surefit.cluster:MiniBatchKMeans",
     "MatrixFactorization": "surefit.decomposition:MatrixFactorization",
     "MultiTaskElasticNet": "surefit.linear_model:MultiTaskElasticNet",
@@ -61,6 +65,8 @@ CLASSES = {
     "MultiTaskLasso": "surefit.linear_model:MultiTaskLasso",
     "MultiTaskLassoCV": "surefit.linear_model:MultiTaskLassoCV",
     "NearestNeighbors": "surefit.neighbors:NearestNeighbors",
+    "NeuralClassifier": "surefit.nn.estimators:NeuralClassifier",
+    "NeuralRegressor": "surefit.nn.estimators:NeuralRegressor",
     "OneVsOneClassifier": "surefit.multiclass:OneVsOneClassifier",
     "OneVsRestClassifier": "surefit.multiclass:OneVsRestClassifier",
     "Pairwise": "surefit.kernels:Pairwise",
@@ -150,12 +156,22 @@ class Writer:
                 del fitted[name]  # a cached property is computed again
             else:
                 raise TypeError(f"cannot save {path}.{name}: rename it to letters, digits and _.")
-        parts = {"params": model.get_params(deep=False), "fitted": fitted}
+        if hasattr(model, "_file_attributes"):  # weights of a network
+            fitted |= model._file_attributes()
+        params = model.get_params(deep=False)
         nodes = {
-            part: {k: self.value(v, f"{path}.{k}", depth + 1) for k, v in values.items()}
-            for part, values in parts.items()
+            "params": {
+                k: self.parameter(model, k, v, f"{path}.{k}", depth + 1) for k, v in params.items()
+            },
+            "fitted": {k: self.value(v, f"{path}.{k}", depth + 1) for k, v in fitted.items()},
         }
         return {"estimator": {"class": cls.__name__, **nodes}}
+
+    def parameter(self, model: Any, name: str, value: Any, path: str, depth: int) -> Any:
+        """The node of a parameter; code that the model allows to be given again leaves its name only."""
+        if name in getattr(model, "_given_again", ()) and callable(value):
+            return {"given": name}
+        return self.value(value, path, depth)
 
     def array(self, value: NDArray[Any], path: str) -> Any:
         """Numbers and fixed-width text as a tensor; objects as a list."""
@@ -219,8 +235,11 @@ def _refuse(value: Any, path: str) -> NoReturn:
 class Reader:
     """Turns JSON nodes back into values; each tensor is used once."""
 
-    def __init__(self, tensors: dict[str, NDArray[Any]]) -> None:
-        self.tensors = tensors
+    def __init__(
+        self, tensors: dict[str, NDArray[Any]], given: dict[str, Any] | None = None
+    ) -> None:
+        self.tensors, self.given = tensors, given or {}
+        self.used: set[str] = set()  # names of what was given
 
     def value(self, node: Any, path: str, depth: int) -> Any:
         """The value of any node."""
@@ -258,12 +277,31 @@ class Reader:
             raise ModelFileError(f"{path}: {name} has no parameter {key!r}")
         for key in fitted:
             need(_may_set(cls, key), f"{path}: {name} has no fitted attribute {key!r}")
-        model = cls(**{k: self.value(v, f"{path}.{k}", depth + 1) for k, v in params.items()})
+        model = cls(**{k: self.parameter(cls, k, v, path, depth + 1) for k, v in params.items()})
         for key, node in fitted.items():
             vars(model)[key] = self.value(node, f"{path}.{key}", depth + 1)
         sound = isinstance(vars(model).get("certificate_", Certificate(())), Certificate)
         need(sound, f"{path}.certificate_ is not a certificate")
+        if hasattr(model, "_loaded"):  # a network from its weights
+            try:
+                model._loaded()
+            except CheckpointError as error:
+                raise ModelFileError(f"{path}: {error}") from None
         return model
+
+    def parameter(self, cls: Any, name: str, node: Any, path: str, depth: int) -> Any:
+        """The value of a parameter; code is not in the file and must have been given."""
+        if not (isinstance(node, dict) and set(node) == {"given"}):
+            return self.value(node, f"{path}.{name}", depth)
+        known = node["given"] == name and name in getattr(cls, "_given_again", ())
+        need(known, f"{path}.{name} is not a parameter that can be given")
+        need(
+            name in self.given,
+            f"{path}.{name} was code, which a file does not hold: pass it again as "
+            f"surefit.load(path, {name}=...)",
+        )
+        self.used.add(name)
+        return self.given[name]
 
     def array(self, body: Any, path: str) -> NDArray[Any]:
         """A tensor in the dtype and order it was saved with, not copied."""

@@ -87,13 +87,17 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     write_atomically(target, _assemble(tree, writer.tensors))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], **given: Any) -> Any:
     """Read an estimator that :func:`save` wrote. Nothing in the file is executed.
 
     Parameters
     ----------
     path : str or os.PathLike
         The file; its suffix does not matter.
+    **given
+        Parameters that were code, which a file does not hold: the ``module`` of a
+        :class:`surefit.nn.NeuralClassifier`, its ``loss``, ``optimizer``, ``schedule`` or ``augment``, the
+        ``architecture`` of a :class:`surefit.nn.CNNClassifier`. Others are refused.
 
     Returns
     -------
@@ -123,7 +127,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     name = _file_name(path)
     try:
         with open(name, "rb") as file:
-            return _read_model(file)
+            return _read_model(file, given)
     except ModelFileError as error:
         raise ModelFileError(f"cannot load {name!r}: {_short(error)}") from None
     except _MALFORMED as error:
@@ -158,7 +162,7 @@ def _assemble(tree: Any, tensors: dict[str, NDArray[Any]]) -> list[Any]:
 # ------------------------------------------------------------------------ reading the file
 
 
-def _read_model(file: BufferedReader) -> Any:
+def _read_model(file: BufferedReader, given: dict[str, Any]) -> Any:
     """Header, checks, tensors, checksum, and only then the tree."""
     size = os.fstat(file.fileno()).st_size
     text = _read_header(file, size)
@@ -185,9 +189,11 @@ def _read_model(file: BufferedReader) -> Any:
         sound = tensor.dtype.kind != "b" or tensor.view(np.uint8).max(initial=0) <= 1
         need(sound, f"tensor {name!r} has bool values other than 0 and 1")
     need(isinstance(tree, dict) and "estimator" in tree, "its tree holds no estimator")
-    reader = Reader(tensors)
+    reader = Reader(tensors, given)
     model = reader.value(tree, "model", 0)
     need(not reader.tensors, f"it has tensors of no attribute: {list(reader.tensors)[:5]}")
+    unused = sorted(set(given) - reader.used)
+    need(not unused, f"it holds no code that {', '.join(unused)} could stand for: leave it out")
     return model
 
 

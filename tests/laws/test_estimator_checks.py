@@ -62,6 +62,31 @@ def wide_gaussian(rows):
     return densities.Gaussian(rows.mean(axis=0), np.diag(rows.var(axis=0) + 1e-2))
 
 
+def doubled(n_features, n_outputs):
+    """A small network in float64, for checks to seven digits."""
+    from torch import nn
+
+    layers = nn.Linear(n_features, 16), nn.ReLU(), nn.Linear(16, n_outputs)
+    return nn.Sequential(*layers).double()
+
+
+def networks():
+    """Estimators that need the extra torch."""
+    try:
+        from surefit.nn import MLPClassifier, MLPRegressor, NeuralClassifier, NeuralRegressor
+    except ImportError:
+        return []
+    settings = {"epochs": 30, "lr": 0.02, "batch_size": 1000, "device": "cpu", "random_state": 0}
+    return [
+        MLPClassifier(max_iter=30, device="cpu", random_state=0),
+        MLPClassifier(max_iter=30, device="cpu", certify="full", random_state=0),
+        MLPRegressor(max_iter=30, device="cpu", random_state=0),
+        MLPRegressor(solver="lbfgs", device="cpu", certify="full", random_state=0),
+        NeuralClassifier(doubled, **settings),
+        NeuralRegressor(doubled, **settings),
+    ]
+
+
 ESTIMATORS = [
     LinearRegression(),
     LinearRegression(fit_intercept=False, certify="full"),
@@ -151,6 +176,7 @@ ESTIMATORS = [
     MatrixFactorization(2, method="sgd", random_state=0),
     MatrixFactorization(3, implicit=True, random_state=0),
     MatrixFactorization(3, implicit=True, solver="cg", random_state=0),
+    *networks(),
 ]
 
 ONLINE = "an update on a weighted row is not repeated visits to it, as in scikit-learn's Perceptron"

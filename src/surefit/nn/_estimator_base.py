@@ -1,0 +1,308 @@
+"""What estimators of networks share: checks of data, the module and its file, outputs, the certificate.
+
+The module is the one place where weights live: attributes such as ``coefs_`` are views of it, and a file
+holds its state dict. ``module_`` is in evaluation mode and takes what ``_tensor(X)`` gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from torch import nn
+
+from .._checkpoint import CheckpointError
+from .._namespace import is_torch, to_numpy
+from ..base import Certified, check_weights
+from ..certificate import Claim
+from ._network_claims import Problem, mean_loss, network_claims, sample_loss
+from .checkpoints import fit_to
+from .precision import pick_device
+
+__all__ = ["ClassifierPart", "Network", "seeded"]
+
+ROWS = 4096  # passed at once in predictions
+
+
+class Network(Certified):
+    """Base of the estimators of networks."""
+
+    device: Any
+    input_shape_: tuple[int, ...]
+    dtypes: tuple[Any, ...] = (np.float32, np.float64)  # of X; whole numbers become the first
+    sparse: bool = False
+
+    # ------------------------------------------------------------------ the module
+
+    @property
+    def module_(self) -> nn.Module:
+        """The fitted module, in evaluation mode."""
+        module = self.__dict__.get("_module")
+        if module is None:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first.")
+        return module
+
+    def _fresh(self) -> nn.Module:
+        """A module with the weights that a fit begins with."""
+        raise NotImplementedError
+
+    def _loss(self) -> Callable[[Any, Any], torch.Tensor]:
+        """(output, target) to one number a row."""
+        raise NotImplementedError
+
+    def _targets(self, y: Any) -> torch.Tensor:
+        """y as the loss takes it."""
+        raise NotImplementedError
+
+    def _row_weights(self, y: Any, sample_weight: Any) -> NDArray[np.float64] | None:
+        """Weights of the rows in the loss."""
+        return None if sample_weight is None else np.asarray(to_numpy(sample_weight), np.float64)
+
+    # ------------------------------------------------------------------ data
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """X as an array, or as a tensor where it is one; its shape is kept or compared."""
+        several = len(getattr(X, "shape", ())) > 2 and not reset
+        if several and tuple(X.shape[1:]) != tuple(self.input_shape_):
+            raise ValueError(
+                f"X has rows of shape {tuple(X.shape[1:])}, but {type(self).__name__} is expecting rows of "
+                f"shape {tuple(self.input_shape_)} as input."
+            )
+        if is_torch(X):
+            X = _checked_tensor(X)
+            if reset:
+                self.n_features_in_ = int(X.shape[1])
+                self.__dict__.pop("feature_names_in_", None)
+        else:
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                allow_nd=True,
+                dtype=list(self.dtypes),
+                accept_sparse=["csr", "csc", "coo"] if self.sparse else False,
+            )
+            X = X.toarray() if sp.issparse(X) else X
+        shape = tuple(int(size) for size in X.shape[1:])
+        if reset:
+            self.input_shape_ = shape
+        elif shape != self.input_shape_:
+            kind = "features" if len(shape) == len(self.input_shape_) == 1 else "rows of shape"
+            got, wanted = (
+                (shape[0], self.input_shape_[0])
+                if kind == "features"
+                else (shape, self.input_shape_)
+            )
+            raise ValueError(
+                f"X has {got} {kind}, but {type(self).__name__} is expecting {wanted} {kind} as input."
+            )
+        return X
+
+    def _labels(self, y: Any) -> Any:
+        """y, checked; subclasses know of which kind."""
+        raise NotImplementedError
+
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
+        if reset:
+            self.__dict__.pop("certificate_", None)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X = self._checked(X, reset=reset)
+        y = self._labels(to_numpy(y) if is_torch(y) else y)
+        if len(y) != len(X):
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: X has {len(X)} rows and "
+                f"y has {len(y)}."
+            )
+        weight = to_numpy(sample_weight) if is_torch(sample_weight) else sample_weight
+        if weight is not None:
+            weight = check_weights(weight, np.empty((len(X), 1)))
+        return X, y, weight
+
+    def _tensor(self, X: Any) -> torch.Tensor:
+        """X as ``module_`` takes it: a floating tensor on its device."""
+        check_is_fitted(self)
+        return self._placed(self._checked(X, reset=False))
+
+    def _placed(self, X: Any) -> torch.Tensor:
+        """Checked rows as the module takes them."""
+        first = next((p for p in self.module_.parameters() if p.is_floating_point()), None)
+        device = torch.device("cpu") if first is None else first.device
+        dtype = torch.float32 if first is None else first.dtype
+        X = X if is_torch(X) else torch.from_numpy(_writable(X))
+        return self._shaped(X.to(device, dtype))
+
+    def _shaped(self, X: Any) -> Any:
+        """Rows of X, an array or a tensor, in the shape that the module takes."""
+        return X
+
+    def _outputs(self, X: Any) -> torch.Tensor:
+        """What the module gives, on the processor."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        module = self.module_
+        with torch.inference_mode():
+            parts = [
+                module(self._placed(X[start : start + ROWS])).cpu()
+                for start in range(0, len(X), ROWS)
+            ]
+        return torch.cat(parts)
+
+    # ------------------------------------------------------------------ the certificate
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        return Problem(
+            module=self.module_,
+            inputs=lambda rows: self._placed(X[rows]),
+            target=self._targets(y),
+            weight=self._row_weights(y, sample_weight),
+            loss=self._loss(),
+            recorded=float(getattr(self, "final_loss_", np.nan)),
+            recorded_sample=float(getattr(self, "sample_loss_", np.nan)),
+            fresh=self._fresh,
+            **self._run_facts(len(X)),
+        )
+
+    def _run_facts(self, n: int) -> dict[str, Any]:
+        """What else the problem says of the run."""
+        return {}
+
+    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+        return network_claims(self._problem(X, y, sample_weight), full=full)
+
+    def _record_loss(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Leave ``final_loss_``, the mean loss of the final weights over the rows, in evaluation mode, and
+        ``sample_loss_``, that over some rows in float64."""
+        problem = self._problem(X, y, sample_weight)
+        self.final_loss_ = mean_loss(
+            problem.module, problem.inputs, problem.target, problem.weight, problem.loss
+        )[0]
+        self.sample_loss_ = sample_loss(problem)
+
+    def _remedy(self) -> str:
+        return (
+            "Scale the features (for instance with StandardScaler), lower the learning rate, or look at the "
+            "layers named above."
+        )
+
+    # ------------------------------------------------------------------ files
+
+    def _file_attributes(self) -> dict[str, Any]:
+        """What a model file holds besides the public attributes."""
+        module = self.__dict__.get("_module")
+        if module is None:
+            return {}
+        return {"state_": {k: v.detach().cpu() for k, v in module.state_dict().items()}}
+
+    def _loaded(self) -> None:
+        """After the attributes came from a file: the module from its state."""
+        state = self.__dict__.pop("state_", None)
+        if state is None:
+            return
+        tensors = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+        module = self._fresh()
+        floating = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
+        module.to(floating)
+        try:
+            fit_to(module.state_dict(), tensors)
+        except CheckpointError as error:
+            words = str(error).split(" Build the module")[0].replace("checkpoint", "file")
+            raise CheckpointError(f"{words} Give the module that was fitted.") from None
+        module.load_state_dict(tensors)
+        with contextlib.suppress(ValueError):  # a device that is not here
+            module.to(pick_device(self.device, module))
+        self._module = module.eval()
+
+
+class ClassifierPart(Network):
+    """Labels, classes and class weights."""
+
+    class_weight: Any
+    classes_: Any
+
+    def _labels(self, y: Any) -> Any:
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity.")
+        check_classification_targets(y)
+        return y
+
+    def _codes(self, y: Any) -> NDArray[np.int64]:
+        """The places of labels in ``classes_``."""
+        y = np.asarray(y)
+        if np.array_equal(self.classes_, np.arange(len(self.classes_))) and y.dtype.kind in "iu":
+            codes = y.astype(np.int64)
+            known = (codes >= 0) & (codes < len(self.classes_))
+        else:
+            unknown = ~np.isin(y, self.classes_)
+            codes = np.searchsorted(self.classes_, np.where(unknown, self.classes_[0], y))
+            known = ~unknown
+        if not known.all():
+            strange = np.unique(y[~known])[:5].tolist()
+            raise ValueError(
+                f"`y` has classes not in `self.classes_`: {strange}. `self.classes_` has "
+                f"{self.classes_.tolist()}; give all of them to the first partial_fit(classes=...)."
+            )
+        return codes.astype(np.int64)
+
+    def _row_weights(self, y: Any, sample_weight: Any) -> NDArray[np.float64] | None:
+        weight = super()._row_weights(y, sample_weight)
+        if self.class_weight is None:
+            return weight
+        if np.asarray(y).ndim > 1:
+            raise ValueError("class_weight is for one label a row; weigh rows with sample_weight.")
+        codes = self._codes(y)
+        if self.class_weight == "balanced":
+            counts = np.bincount(codes, minlength=len(self.classes_))
+            each = len(codes) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        else:
+            each = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+        return each[codes] * (1.0 if weight is None else weight)
+
+
+def is_multilabel(y: Any) -> bool:
+    """Whether y says yes or no to each of several labels."""
+    return bool(type_of_target(y, input_name="y") == "multilabel-indicator")
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """torch's draws, from a seed; the generators are afterwards as before."""
+    with torch.random.fork_rng([]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+def _writable(X: NDArray[Any]) -> NDArray[Any]:
+    """torch wants memory that may be written, in order, of a type that it has."""
+    X = np.ascontiguousarray(X)
+    return X if X.flags.writeable else X.copy()
+
+
+def _checked_tensor(X: Any) -> Any:
+    X = X.detach()
+    if X.layout != torch.strided or X.is_complex():
+        raise TypeError(f"X is a {X.layout} tensor of {X.dtype}: pass a dense one of real numbers.")
+    if X.ndim < 2:
+        raise ValueError(
+            f"Expected 2D array, got a tensor of shape {tuple(X.shape)} instead. Reshape your data."
+        )
+    for size, words in zip(X.shape, ("sample", "feature")):
+        if size < 1:
+            raise ValueError(
+                f"Found array with 0 {words}(s) (shape={tuple(X.shape)}) while a minimum of 1 is required."
+            )
+    if X.is_floating_point() and not bool(X.isfinite().all()):
+        kind = "NaN" if bool(X.isnan().any()) else "infinity"
+        raise ValueError(f"Input X contains {kind}. Drop or impute it first.")
+    return X

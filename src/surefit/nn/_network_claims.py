@@ -1,0 +1,483 @@
+r"""What can be said of a trained network, recomputed from the data and the weights.
+
+A network's loss is not convex in its weights, so nothing here says that they are the best ones. What is said:
+
+- *the recorded loss is that of these weights*: the mean loss over the rows, in evaluation mode, again; and
+  over some rows in float64, which notices far smaller changes;
+- *the gradient is the derivative*: along random directions d, autograd's :math:`\nabla f \cdot d` is compared
+  with :math:`D_h = (f(w + h d) - f(w - h d)) / 2h` in float64. For smooth f the one-sided differences are
+  :math:`h f''` apart and :math:`D_h` is off by :math:`O(h^2)`; a kink (ReLU, max-pool) within h pulls both
+  apart as far as it spoils :math:`D_h`. The tolerance is four times that distance, or that from :math:`D_h`
+  to :math:`D_{h/2}` where it is larger, and the rounding :math:`64 \epsilon |f| / h`; kinks on both sides can
+  cancel, so the best of several steps counts;
+- *accumulation changes nothing*: the gradient of all rows of the sample is the sum over unequal parts;
+- *no layer is dead*: the loss's derivative by what each layer puts out (NN-13); how the variance goes through
+  depth at fresh weights (NN-12);
+- *OPT-16*, where the run was gradient descent on all rows with one step length t: the run is repeated in
+  float64 from fresh weights. Where each step lowers f by at least :math:`\frac t2 \|\nabla f\|^2`, as steps
+  of at most 1/L do, summing gives :math:`\min_{i \le k} \|\nabla f(x_i)\| \le \sqrt{2 (f(x_0) - f^*) / (t
+  (k + 1))}`, with f* = 0;
+- *the error on rows that no step has used*, with an exact binomial bound (Clopper and Pearson).
+
+Nothing of the trainer is used here.
+
+References
+----------
+Clopper, Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial", 1934.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from ..certificate import Claim, Kind
+from .initialisation import gradient_norms, variance_by_depth
+
+__all__ = ["Problem", "mean_loss", "network_claims", "sample_loss"]
+
+SAMPLE = 64  # rows that the claims about gradients look at
+BLOCK = 1024  # rows passed at once
+DIRECTIONS = 3
+STEPS = (1e-5, 1e-6, 1e-7, 1e-4)  # shares of the weights' length
+MOST_STEPS = 2000  # of a run that is repeated
+DELTA = 0.05
+_EPS = float(np.finfo(np.float64).eps)
+_BATCH_NORMS = (nn.modules.batchnorm._BatchNorm,)
+
+
+@dataclass
+class Problem:
+    """A fitted network and its problem.
+
+    Attributes
+    ----------
+    module : nn.Module
+        In evaluation mode.
+    inputs : callable
+        The tensor of some rows, by their numbers, as the module takes it.
+    target : Tensor
+        One entry a row.
+    weight : ndarray, optional
+        One number a row.
+    loss : callable
+        (output, target) to one number a row.
+    recorded : float
+        The mean loss that the fit left.
+    recorded_sample : float
+        The same over the rows of the sample, in float64.
+    decay : float
+        c in the objective's term (c/2) times the squares of all weights, biases spared.
+    fresh : callable, optional
+        A module with the weights that the fit began with.
+    descent : (int, float), optional
+        Steps and step length, where the run was gradient descent on all rows.
+    compiled : bool or str
+        How the fit compiled the module.
+    held : ndarray, optional
+        Rows that no step has used.
+    chosen : bool
+        Whether those rows chose the weights.
+    wrong : callable, optional
+        Errors (0 or 1) of outputs against targets.
+    """
+
+    module: nn.Module
+    inputs: Callable[[Any], torch.Tensor]
+    target: torch.Tensor
+    weight: NDArray[np.float64] | None
+    loss: Callable[[Any, Any], torch.Tensor]
+    recorded: float
+    recorded_sample: float = math.nan
+    decay: float = 0.0
+    fresh: Callable[[], nn.Module] | None = None
+    descent: tuple[int, float] | None = None
+    compiled: bool | str = False
+    held: NDArray[np.int64] | None = None
+    chosen: bool = False
+    wrong: Callable[[Any, Any], torch.Tensor] | None = None
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+
+def network_claims(problem: Problem, *, full: bool) -> list[Claim]:
+    """All claims, the costly ones undecided unless ``full``."""
+    sample = _Sample(problem)
+    claims = [
+        _recorded_loss(problem),
+        _sample_loss(sample, problem),
+        _gradient_check(sample),
+        _accumulation(sample, problem.module),
+        _rate(problem, full),
+        _compiled(problem, full),
+        _held_out(problem),
+        _gradient_norms(sample),
+        _variance(problem, full),
+    ]
+    size = float(sample.gradient().norm())
+    claims.append(
+        Claim.undecided(
+            "optimality",
+            "no optimality claim: the loss is not convex in the weights, and other weights may be better; "
+            f"the norm of its gradient over {len(sample.rows)} rows is {size:.3g}",
+            Kind.STATIONARY,
+        )
+    )
+    return [claim for claim in claims if claim is not None]
+
+
+def mean_loss(
+    module: nn.Module,
+    inputs: Callable[[Any], torch.Tensor],
+    target: torch.Tensor,
+    weight: NDArray[np.float64] | None,
+    loss: Callable[[Any, Any], torch.Tensor],
+) -> tuple[float, float]:
+    """(weighted mean loss, mean size of an output), in the module's numbers; sums in float64."""
+    n = len(target)
+    total, size, mass = 0.0, 0.0, 0.0
+    with torch.inference_mode(), _exact_products():
+        for start in range(0, n, BLOCK):
+            rows = np.arange(start, min(start + BLOCK, n))
+            output = module(inputs(rows))
+            losses = loss(output, target[start : start + BLOCK].to(output.device)).double()
+            w = torch.ones(len(rows), dtype=torch.float64)
+            if weight is not None:
+                w = torch.from_numpy(weight[rows])
+            w = w.to(losses.device)
+            total += float((losses * w).sum())
+            mass += float(w.sum())
+            size += float(output.double().abs().reshape(len(rows), -1).amax(dim=1).sum())
+    return total / mass, size / n
+
+
+# ------------------------------------------------------------------------ the claims
+
+
+def _recorded_loss(problem: Problem) -> Claim:
+    """The loss again. Outputs are products of depth many layers, each with its roundings."""
+    found, size = mean_loss(
+        problem.module, problem.inputs, problem.target, problem.weight, problem.loss
+    )
+    first = next(p for p in problem.module.parameters() if p.is_floating_point())
+    eps = float(torch.finfo(first.dtype).eps)
+    layers = 1 + sum(isinstance(part, (nn.Linear, nn.Conv2d)) for part in problem.module.modules())
+    tolerance = 8 * layers * eps * max(abs(found), size, 1.0)
+    statement = (
+        f"the mean loss of these weights over {len(problem)} rows is {found:.6g}, "
+        f"the fit recorded {problem.recorded:.6g}"
+    )
+    gap = abs(found - problem.recorded)
+    return Claim.check("training loss", statement, Kind.EXACT, gap, tolerance, "NN-5")
+
+
+def sample_loss(problem: Problem) -> float:
+    """The mean loss over some rows, in float64."""
+    sample = _Sample(problem)
+    with torch.no_grad():
+        return float(sample.value())
+
+
+def _sample_loss(sample: _Sample, problem: Problem) -> Claim:
+    with torch.no_grad():
+        found = float(sample.value())
+        size = float(sample.module(sample.x).abs().max())
+    depth = sum(1 for _ in sample.module.modules())
+    bound = 64 * depth * _EPS * max(abs(found), size, 1.0)
+    statement = (
+        f"in float64 the mean loss over {len(sample.rows)} rows is {found:.15g}, the fit recorded "
+        f"{problem.recorded_sample:.15g}"
+    )
+    gap = abs(found - problem.recorded_sample)
+    return Claim.check("sample loss", statement, Kind.EXACT, gap, bound, "NN-5")
+
+
+class _Sample:
+    """Some rows and a copy of the module in float64."""
+
+    def __init__(self, problem: Problem) -> None:
+        n = len(problem)
+        self.rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
+        self.module = copy.deepcopy(problem.module).double().eval()
+        for p in self.module.parameters():
+            p.requires_grad_(p.is_floating_point())
+        self.x = _wide(problem.inputs(self.rows))
+        self.y = _wide(problem.target[torch.from_numpy(self.rows)].to(self.x.device))
+        self.loss = problem.loss
+        self.weights = [p for p in self.module.parameters() if p.requires_grad]
+
+    def value(self, part: slice = slice(None)) -> torch.Tensor:
+        """The sum of losses over a part of the sample, divided by the size of the whole."""
+        return self.loss(self.module(self.x[part]), self.y[part]).sum() / len(self.rows)
+
+    def gradient(self, part: slice = slice(None)) -> torch.Tensor:
+        with torch.enable_grad():
+            found = torch.autograd.grad(self.value(part), self.weights, allow_unused=True)
+        return torch.cat(
+            [
+                (torch.zeros_like(p) if g is None else g).reshape(-1)
+                for g, p in zip(found, self.weights)
+            ]
+        )
+
+
+def _gradient_check(sample: _Sample) -> Claim:
+    base = nn.utils.parameters_to_vector(sample.weights).detach().clone()
+    gradient = sample.gradient()
+    scale = float(base.norm()) or 1.0
+    generator = torch.Generator().manual_seed(0)
+
+    def at(vector: torch.Tensor) -> float:
+        nn.utils.vector_to_parameters(vector, sample.weights)
+        with torch.no_grad():
+            return float(sample.value())
+
+    here = at(base)
+    worst, tried, error = 0.0, 0, math.nan
+    for _ in range(DIRECTIONS):
+        d = torch.randn(base.shape, generator=generator, dtype=torch.float64).to(base.device)
+        d *= scale / d.norm()
+        slope = float(gradient @ d)
+        best = math.inf
+        for h in STEPS:
+            above, below, near, under = (at(base + s * h * d) for s in (1, -1, 0.5, -0.5))
+            forward, backward = (above - here) / h, (here - below) / h
+            wide, narrow = (forward + backward) / 2, (near - under) / h
+            apart = max(abs(forward - backward), abs(wide - narrow))
+            tolerance = 4 * apart + 64 * _EPS * max(abs(above), abs(below)) / h
+            ratio = abs(wide - slope) / tolerance if tolerance > 0 else 0.0
+            if not ratio >= best:
+                best, error = ratio, abs(wide - slope)
+            if best <= 1:
+                break
+        worst, tried = max(worst, best), tried + 1
+    nn.utils.vector_to_parameters(base, sample.weights)
+    statement = (
+        f"on {len(sample.rows)} rows in float64, autograd and central differences along {tried} random "
+        f"directions differ by {worst:.2g} of the tolerance (the last by {error:.1e}; the best of up to "
+        f"{len(STEPS)} step lengths, for kinks)"
+    )
+    return Claim.check("gradient check", statement, Kind.EXACT, worst, 1.0, "NN-7")
+
+
+def _accumulation(sample: _Sample, module: nn.Module) -> Claim:
+    n = len(sample.rows)
+    name, source = "accumulation", "NN-5"
+    if n < 2:
+        return Claim.undecided(name, "one row cannot be cut into parts", Kind.EXACT, source)
+    whole = sample.gradient()
+    first = max(1, n // 3)
+    parts = [sample.gradient(slice(0, first)), sample.gradient(slice(first, n))]
+    gap = float((whole - (parts[0] + parts[1])).norm())
+    size = float(whole.norm() + parts[0].norm() + parts[1].norm())
+    depth = sum(1 for _ in module.modules())
+    bound = 16 * depth * _EPS * math.sqrt(n) * size
+    statement = (
+        f"the gradient over {n} rows and the sum over parts of {first} and {n - first} differ by "
+        f"{gap:.1e}"
+    )
+    if any(isinstance(part, _BATCH_NORMS) for part in module.modules()):
+        return Claim.undecided(
+            name,
+            f"in evaluation mode {statement}; in training mode batch norm looks across the rows of a part, "
+            "so that parts are not the whole",
+            Kind.EXACT,
+            source,
+        )
+    return Claim.check(name, statement, Kind.EXACT, gap, bound, source)
+
+
+def _gradient_norms(sample: _Sample) -> Claim:
+    name, source = "gradient norms", "NN-13"
+    try:
+        report = gradient_norms(sample.module, sample.value)
+    except ValueError as error:
+        return Claim.undecided(name, str(error), Kind.EMPIRICAL, source)
+    value = float(sample.value().detach())
+    dead = [
+        layer
+        for layer, size in zip(report.names, report.values)
+        if not math.isfinite(size) or (size == 0.0 and value > 0)
+    ]
+    listed = ", ".join(f"{n} {v:.1e}" for n, v in list(zip(report.names, report.values))[:8])
+    more = f", ... ({len(report.names)} layers)" if len(report.names) > 8 else ""
+    statement = (
+        f"{len(dead)} layers have a gradient that is zero or not finite; root mean squares: "
+        f"{listed}{more}"
+    )
+    return Claim.check(name, statement, Kind.EMPIRICAL, len(dead), 0.0, source)
+
+
+def _variance(problem: Problem, full: bool) -> Claim | None:
+    name, source = "variance through depth", "NN-12"
+    if problem.fresh is None:
+        return None
+    if not full:
+        why = 'needs fresh weights: certify="full" or surefit.verify decides it'
+        return Claim.undecided(name, why, Kind.EMPIRICAL, source)
+    module = problem.fresh().double().eval()
+    rows = np.arange(min(len(problem), SAMPLE))
+    x = _wide(problem.inputs(rows))
+    module.to(x.device)
+    try:
+        report = variance_by_depth(module, x)
+    except ValueError as error:
+        return Claim.undecided(name, str(error), Kind.EMPIRICAL, source)
+    factor = 100.0  # over all layers; a halving a layer leaves less after seven
+    statement = (
+        f"with fresh weights the second moment is {report.values[0]:.3g} after the first of "
+        f"{len(report.values)} layers, and off it by a factor of {report.spread:.3g} at most before the last"
+    )
+    if not report.spread <= factor:
+        return Claim.undecided(
+            name, f"{statement}: it is not kept, and no claim is made", Kind.EMPIRICAL, source
+        )
+    return Claim.check(name, statement, Kind.EMPIRICAL, report.spread, factor, source)
+
+
+def _rate(problem: Problem, full: bool) -> Claim | None:
+    name, source = "non-convex rate", "OPT-16"
+    if problem.descent is None or problem.fresh is None:
+        return None
+    steps, t = problem.descent
+    if not full:
+        why = 'the run is to be repeated: certify="full" or surefit.verify decides it'
+        return Claim.undecided(name, why, Kind.BOUND, source)
+    if steps > MOST_STEPS:
+        why = f"{steps} steps are more than the {MOST_STEPS} that are repeated"
+        return Claim.undecided(name, why, Kind.BOUND, source)
+    values, norms, ends = _repeat(problem, steps, t)
+    if not abs(ends - problem.recorded) <= 1e-3 * max(abs(problem.recorded), 1.0):
+        why = f"the repeated run ends at a loss of {ends:.6g}, not at the fit's: it was another run"
+        return Claim.undecided(name, why, Kind.BOUND, source)
+    k = np.arange(1, len(values))
+    bounds = np.sqrt(2 * values[0] / (t * (k + 1)))
+    smallest = np.minimum.accumulate(norms)[1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = float(np.max(np.where(smallest > 0, smallest / bounds, 0.0)))
+    promised = values[:-1] - values[1:] >= t / 2 * norms[:-1] ** 2 - 16 * _EPS * values[0]
+    statement = (
+        f"at each of {steps} steps of length {t:g} on all rows the smallest gradient norm so far is at most "
+        f"{ratio:.3g} of the bound with f* = 0"
+    )
+    if not promised.all():
+        statement += (
+            f"; {int((~promised).sum())} steps lower the objective by less than t/2 times the squared "
+            "gradient, so t exceeds 1/L there and the theorem does not promise it"
+        )
+    return Claim.check(name, statement, Kind.BOUND, ratio, 1.0, source)
+
+
+def _repeat(problem: Problem, steps: int, t: float) -> tuple[NDArray[Any], NDArray[Any], float]:
+    """Values and gradient norms of gradient descent at x0, ..., x_steps in float64; the last mean loss."""
+    assert problem.fresh is not None
+    module = problem.fresh().double().eval()
+    every = np.arange(len(problem))
+    x = _wide(problem.inputs(every))
+    module.to(x.device)
+    y = _wide(problem.target.to(x.device))
+    weight = torch.ones(len(every), dtype=torch.float64)
+    if problem.weight is not None:
+        weight = torch.from_numpy(problem.weight)
+    weight = (weight / weight.sum()).to(x.device)
+    learnt = [p for p in module.parameters() if p.requires_grad]
+    decayed = [p for p in learnt if p.ndim > 1]
+    values, norms, ends = [], [], math.nan
+    for step in range(steps + 1):
+        value = (problem.loss(module(x), y) * weight).sum()
+        ends = float(value.detach())
+        for p in decayed:
+            value = value + problem.decay / 2 * p.square().sum()
+        gradients = torch.autograd.grad(value, learnt)
+        values.append(float(value.detach()))
+        norms.append(math.sqrt(sum(float(g.square().sum()) for g in gradients)))
+        if step < steps:
+            with torch.no_grad():
+                for p, g in zip(learnt, gradients):
+                    p -= t * g
+    return np.array(values), np.array(norms), ends
+
+
+def _compiled(problem: Problem, full: bool) -> Claim | None:
+    name = "compiled against eager"
+    if not problem.compiled:
+        return None
+    if not full:
+        why = 'the module is to be compiled again: certify="full" or surefit.verify decides it'
+        return Claim.undecided(name, why, Kind.EXACT)
+    rows = np.arange(min(len(problem), SAMPLE))
+    x = problem.inputs(rows)
+    how = {} if problem.compiled is True else {"backend": problem.compiled}
+    try:
+        with torch.no_grad(), _exact_products():
+            eager = problem.module(x).double()
+            other = torch.compile(problem.module, **how)(x).double()
+    except Exception as error:  # a machine without a compiler
+        return Claim.undecided(
+            name, f"the module cannot be compiled here: {type(error).__name__}", Kind.EXACT
+        )
+    gap, size = float((eager - other).abs().max()), float(eager.abs().max())
+    eps = float(torch.finfo(next(problem.module.parameters()).dtype).eps)
+    layers = sum(1 for _ in problem.module.modules())
+    statement = (
+        f"on {len(rows)} rows the compiled module's outputs are off the eager ones by {gap:.1e}"
+    )
+    return Claim.check(name, statement, Kind.EXACT, gap, 64 * layers * eps * max(size, 1.0))
+
+
+def _held_out(problem: Problem) -> Claim | None:
+    name, source = "test-set radius", "GEN-3"
+    if problem.held is None or len(problem.held) == 0:
+        return None
+    if problem.chosen:
+        why = (
+            f"the {len(problem.held)} validation rows chose the weights (early stopping): their error is not "
+            "that of new rows; score rows that the fit has not seen"
+        )
+        return Claim.undecided(name, why, Kind.STATISTICAL, source)
+    if problem.wrong is None or problem.weight is not None:
+        why = "only a mean of errors, rows counting alike, has a bound: weigh no rows, or score new ones"
+        return Claim.undecided(name, why, Kind.STATISTICAL, source)
+    if int(problem.held.max()) >= len(problem):
+        return Claim.undecided(name, "these are not the rows of the fit", Kind.STATISTICAL, source)
+    from scipy.stats import beta
+
+    with torch.inference_mode():
+        output = problem.module(problem.inputs(problem.held))
+        target = problem.target[torch.from_numpy(problem.held)].to(output.device)
+        wrong = int(problem.wrong(output, target).sum())
+    m = len(problem.held)
+    upper = 1.0 if wrong == m else float(beta.ppf(1 - DELTA, wrong + 1, m - wrong))
+    statement = (
+        f"{wrong} of {m} rows that no step has used are wrong: with confidence {1 - DELTA:.0%} the error on "
+        f"new rows is at most {math.ceil(1e4 * upper) / 1e4:.4f} (Clopper-Pearson)"
+    )
+    return Claim.check(name, statement, Kind.STATISTICAL, wrong / m, upper, source)
+
+
+# ------------------------------------------------------------------------ small parts
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+@contextlib.contextmanager
+def _exact_products() -> Iterator[None]:
+    """Without the 10-bit products that a GPU uses for convolutions by default."""
+    kept = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = kept

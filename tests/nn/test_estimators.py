@@ -1,0 +1,216 @@
+"""Any module as an estimator; pictures; model files of networks."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from torch import nn
+
+import surefit
+from surefit.io import ModelFileError
+from surefit.nn import CNNClassifier, MLPClassifier, MLPRegressor, NeuralClassifier, NeuralRegressor
+
+
+def net(n_features, n_outputs):
+    return nn.Sequential(nn.Linear(n_features, 16), nn.ReLU(), nn.Linear(16, n_outputs))
+
+
+class Net(nn.Module):
+    """A class whose constructor names what it needs."""
+
+    def __init__(self, n_outputs: int = 3) -> None:
+        super().__init__()
+        self.body = nn.Linear(5, n_outputs)
+
+    def forward(self, x):
+        return self.body(x)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(250, 5))
+    labels = np.array(["low", "mid", "top"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    return X, labels, X[:, 0] + X[:, 1]
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    digits = load_digits()
+    return digits.images[:400] / 16, digits.target[:400]
+
+
+@pytest.mark.parametrize("module", [net, Net, nn.Linear(5, 3)], ids=["function", "class", "module"])
+def test_a_module_in_any_form_learns_labels(table, module):
+    X, labels, _ = table
+    model = NeuralClassifier(module, epochs=30, batch_size=25, lr=0.02, random_state=0)
+    model.fit(X, labels)
+    assert model.score(X, labels) > 0.85
+    assert model.classes_.tolist() == ["low", "mid", "top"]
+    assert not model.module_.training
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), proba, rtol=1e-5)
+    assert model.module_(model._tensor(X)).shape == (250, 3)
+    assert len(model.loss_curve_) == model.n_iter_ == 30
+    assert model.certificate_.ok
+
+
+def test_a_fit_leaves_the_given_module_alone_and_repeats_itself(table):
+    X, labels, _ = table
+    given = nn.Linear(5, 3)
+    before = given.weight.detach().clone()
+    first = NeuralClassifier(given, epochs=2, random_state=0).fit(X, labels)
+    second = NeuralClassifier(given, epochs=2, random_state=0).fit(X, labels)
+    assert torch.equal(given.weight, before)
+    assert torch.equal(first.module_.weight, second.module_.weight)
+    assert not torch.equal(first.module_.weight, before)
+
+
+def test_regression_of_one_and_several_targets(table):
+    X, _, number = table
+    both = np.column_stack([number, -number])
+    for y in (number, both):
+        model = NeuralRegressor(net, epochs=40, batch_size=25, lr=0.02, random_state=0).fit(X, y)
+        assert model.predict(X).shape == y.shape
+        assert model.score(X, y) > 0.9
+        assert model.certificate_.ok
+
+
+def test_partial_fit_warm_start_clone_and_grid_search(table):
+    X, labels, _ = table
+    model = NeuralClassifier(net, batch_size=25, lr=0.02, random_state=0)
+    for _ in range(20):
+        model.partial_fit(X, labels, classes=np.unique(labels))
+    assert model.score(X, labels) > 0.85
+    assert model.n_iter_ == 20
+    warm = NeuralClassifier(net, epochs=5, batch_size=25, lr=0.02, warm_start=True, random_state=0)
+    first = warm.fit(X, labels).final_loss_
+    assert warm.fit(X, labels).final_loss_ < first
+    search = GridSearchCV(clone(warm), {"lr": [1e-6, 0.05]}, cv=2).fit(X, labels)
+    assert search.best_params_ == {"lr": 0.05}
+
+
+def test_row_and_class_weights_are_the_same_thing(table):
+    X, labels, _ = table
+    each = {"low": 1.0, "mid": 5.0, "top": 0.5}
+    one = NeuralClassifier(net, class_weight=each, epochs=3, random_state=0).fit(X, labels)
+    weight = np.array([each[label] for label in labels])
+    two = NeuralClassifier(net, epochs=3, random_state=0).fit(X, labels, sample_weight=weight)
+    assert one.loss_curve_ == two.loss_curve_
+
+
+def test_patience_needs_rows_and_uses_them(table):
+    X, labels, _ = table
+    with pytest.raises(ValueError, match="patience=2 needs validation rows"):
+        NeuralClassifier(net, patience=2).fit(X, labels)
+    model = NeuralClassifier(
+        net, epochs=200, lr=0.1, patience=2, validation_fraction=0.2, random_state=0
+    ).fit(X, labels)
+    assert model.n_iter_ < 200
+    assert len(model.validation_curve_) == model.n_iter_
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8), (64,)])
+def test_pictures_in_three_shapes_are_one_fit(pictures, shape):
+    images, y = pictures
+    X = images.reshape(len(images), *shape)
+    flat = (8, 8) if shape == (64,) else None
+    model = CNNClassifier(epochs=8, batch_size=50, lr=3e-3, image_shape=flat, random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.9
+    assert model.image_shape_ == (1, 8, 8)
+    assert model._tensor(X).shape == (400, 1, 8, 8)
+    assert torch.equal(model._tensor(X), model._tensor(torch.from_numpy(X)))
+
+
+@pytest.mark.parametrize("name", ["lenet", "resnet20", "resnet18"])
+def test_named_architectures(name):
+    rng = np.random.default_rng(0)
+    side, channels = (28, 1) if name == "lenet" else (8, 3)
+    X = rng.uniform(size=(8, channels, side, side)).astype(np.float32)
+    model = CNNClassifier(name, epochs=1, batch_size=8, random_state=0).fit(X, np.arange(8) % 2)
+    assert model.predict_proba(X).shape == (8, 2)
+    assert model.certificate_.ok
+
+
+def test_what_is_refused(table, pictures):
+    X, labels, number = table
+    images, y = pictures
+    with pytest.raises(
+        ValueError, match=r"shape \(1, 4\), expected \(1, 3\): one number for each of"
+    ):
+        NeuralClassifier(nn.Linear(5, 4)).fit(X, labels)
+    with pytest.raises(ValueError, match=r"does not take rows of shape \(5,\)"):
+        NeuralClassifier(nn.Linear(4, 3)).fit(X, labels)
+    with pytest.raises(ValueError, match="NaN"):
+        NeuralClassifier(net).fit(torch.full((4, 5), torch.nan), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="one class"):
+        NeuralClassifier(net).fit(X, np.zeros(250, dtype=int))
+    with pytest.raises(ValueError, match=r"not in `self.classes_`: \['top'\]"):
+        NeuralClassifier(net).partial_fit(X, labels, classes=["low", "mid"])
+    with pytest.raises(ValueError, match="shape"):
+        NeuralRegressor(net).fit(X, np.zeros((250, 2, 2)))
+    with pytest.raises(TypeError, match="must give an nn"):
+        NeuralRegressor(lambda: 3).fit(X, number)
+    with pytest.raises(ValueError, match=r"image_shape=\(7, 7\) needs rows of 49 .* shape \(64,\)"):
+        CNNClassifier(image_shape=(7, 7)).fit(images.reshape(-1, 64), y)
+    with pytest.raises(ValueError, match=r"received rows of shape \(64,\)"):
+        CNNClassifier().fit(images.reshape(-1, 64), y)
+    model = CNNClassifier(epochs=1, random_state=0).fit(images, y)
+    with pytest.raises(ValueError, match=r"shape \(4, 4\), but .* rows of shape \(8, 8\)"):
+        model.predict(images[:, :4, :4])
+    with pytest.raises(ValueError, match="takes square pictures, received 8 x 6"):
+        CNNClassifier().fit(images[:, :, :6], y)
+
+
+# ------------------------------------------------------------------------ files
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", ["mlp", "regressor", "cnn", "module"])
+def test_a_file_gives_the_same_model(tmp_path, table, pictures, kind):
+    X, labels, number = table
+    given = {"module": net} if kind == "module" else {}
+    model, X, y = {
+        "mlp": (MLPClassifier((8,), max_iter=5, random_state=0), X, labels),
+        "regressor": (
+            MLPRegressor(hidden_layer_sizes=(8,), max_iter=5, random_state=0),
+            X.astype(np.float32),
+            number,
+        ),
+        "cnn": (CNNClassifier("resnet20", epochs=1, random_state=0), *pictures),
+        "module": (NeuralClassifier(net, epochs=2, random_state=0), X, labels),
+    }[kind]
+    path = tmp_path / "model.surefit"
+    surefit.save(model.fit(X, y), path)
+    again = surefit.load(path, **given)
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert again.certificate_ == model.certificate_
+    assert surefit.verify(again, X, y).ok
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+def test_code_is_given_again_and_must_fit(tmp_path, table):
+    X, labels, _ = table
+    path = tmp_path / "model.surefit"
+    NeuralClassifier(net, epochs=1, random_state=0).fit(X, labels).save(path)
+    with pytest.raises(ModelFileError, match=r"surefit.load\(path, module=...\)"):
+        surefit.load(path)
+    with pytest.raises(ModelFileError, match=r"0.weight: not in the module"):
+        surefit.load(path, module=nn.Linear(5, 3))
+    with pytest.raises(ModelFileError, match=r"0.weight: \(16, 5\).*\(8, 5\)|0.weight: .*8.*16"):
+        surefit.load(path, module=nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)))
+    with pytest.raises(ModelFileError, match="no code that loss could stand for"):
+        surefit.load(path, module=net, loss=nn.CrossEntropyLoss())
+
+
+def test_importing_the_package_does_not_import_torch():
+    import subprocess
+    import sys
+
+    words = "import sys, surefit.nn, surefit; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", words], check=True)
