@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from .._namespace import to_numpy
 from ._attack import AttackResult, Task, begin, finish
 from ._tools import as_kind, check_norm, row_norms
+from .network import is_network
 from .scores import dense_rows
 from .threat import Threat
 
@@ -140,6 +141,13 @@ def decision_based(
     >>> decision_based(model, X, y, Threat(1.5), random_state=0).success.tolist()
     [False, True, True, False]
     """
+    if is_network(model):
+        from ._network_labels import network_decision_based
+
+        return network_decision_based(
+            model, X, y, threat, n_iter=n_iter, samples=samples, starts=starts,
+            random_state=random_state, classes=classes,
+        )  # fmt: skip
     task = begin(model, X, y, threat, classes=classes)
     x0, codes = task.take()
     if not len(codes):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ._attack import AttackResult, begin, finish, slope_of
+from .network import is_network
 from .threat import Threat
 
 __all__ = ["fgsm"]
@@ -38,9 +39,10 @@ def fgsm(
     Parameters
     ----------
     model : estimator
-        With ``predict``, and scores (see :func:`surefit.robust.scores`).
+        With ``predict``, and scores (see :func:`surefit.robust.scores`); or a network, see
+        :func:`surefit.robust.network`.
     X, y : array-like
-        Rows and their labels.
+        Rows and their labels; for a network pictures and tensors too.
     threat : Threat
         What is allowed.
     random_state : default=None
@@ -62,6 +64,10 @@ def fgsm(
     >>> found.x_adv.ravel().tolist(), found.success.tolist()
     ([-0.5, 0.5, -0.5, 0.5], [False, True, True, False])
     """
+    if score is None and is_network(model):
+        from ._network_pgd import network_fgsm
+
+        return network_fgsm(model, X, y, threat, classes=classes)
     task = begin(model, X, y, threat, score=score, gradient=gradient, classes=classes, needs="fgsm")
     x0, codes = task.take()
     slope, cost = slope_of(task.scores, x0, codes)

@@ -24,6 +24,7 @@ from sklearn.utils import check_random_state
 from .._namespace import array_namespace, is_torch, like, to_numpy
 from ._attack import AttackResult, Task, begin, finish, slope_of
 from ._tools import as_kind, row_norms
+from .network import is_network
 from .threat import Threat
 
 __all__ = ["descend", "pgd", "random_points"]
@@ -45,6 +46,7 @@ def pgd(
     score: Any = None,
     gradient: Any = None,
     classes: Any = None,
+    batch_size: int = 1024,
 ) -> AttackResult:
     """Attack each row by projected gradient steps; keep the best iterate.
 
@@ -62,6 +64,8 @@ def pgd(
         Whether to leave a row as soon as its margin is negative, instead of going on to a larger loss.
     random_state : default=None
         Of the random starts.
+    batch_size : int, default=1024
+        Rows of a network that are attacked at once.
 
     Returns
     -------
@@ -76,6 +80,13 @@ def pgd(
     >>> pgd(SVC().fit(X, y), X, y, Threat(1.5)).success.tolist()
     [False, True, True, False]
     """
+    if score is None and is_network(model):
+        from ._network_pgd import network_pgd
+
+        return network_pgd(
+            model, X, y, threat, n_iter=n_iter, step_size=step_size, restarts=restarts,
+            stop_early=stop_early, random_state=random_state, classes=classes, batch_size=batch_size,
+        )  # fmt: skip
     task = begin(model, X, y, threat, score=score, gradient=gradient, classes=classes, needs="pgd")
     return descend(
         task, lambda x, c: slope_of(task.scores, x, c), n_iter=n_iter, step_size=step_size,

@@ -9,6 +9,7 @@ most* the share not certified. In terms of accuracy: certified <= robust <= atta
   steps;
 * for kernel machines by bounds on how far the margin falls (:mod:`.kernel_bounds`);
 * for nearest neighbours with equal votes by their distances (:mod:`.neighbour_bounds`);
+* for networks by linear bounds through their layers (:mod:`.network_bounds`);
 * for other models not at all.
 
 Both ends are monotone in eps by construction: an attack found at one radius counts at larger ones, and a
@@ -199,6 +200,11 @@ def _certify(
     """Rows certified and rows broken by theory, how, and whether the formulas are the model's."""
     family, m, n = known.family, len(threats), len(X)
     certified, broken = np.zeros((m, n), dtype=np.bool_), np.tile(wrong, (m, 1))
+    if known.network is not None:
+        from ._network_labels import network_certified
+
+        certified, method = network_certified(known.network, X, codes, wrong, threats)
+        return certified, broken, method, []
     if family is None:
         return certified, broken, "", []
     if isinstance(family, Neighbours):

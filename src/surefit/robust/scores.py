@@ -42,6 +42,7 @@ from ._families import (
     one_vs_one,
     one_vs_rest,
 )
+from .network import is_network
 
 __all__ = ["Scores", "autograd", "dense_rows", "scores"]
 
@@ -67,6 +68,8 @@ class Scores:
         What bounds are computed from.
     words : str
         What sort of model this is.
+    network : Network or None
+        What torch computes, if that is what the model is.
     """
 
     classes: NDArray[Any]
@@ -75,6 +78,7 @@ class Scores:
     gradient: Callable[[Any, Codes], Any] | None
     family: Linears | Kernels | Neighbours | None
     words: str
+    network: Any = None
 
     def codes(self, y: Any) -> Codes:
         """Positions of labels in ``classes``; -1 for a label that the model does not know."""
@@ -90,7 +94,7 @@ def scores(model: Any, *, score: Any = None, gradient: Any = None, classes: Any 
 
     Parameters
     ----------
-    model : estimator, or callable of rows giving labels
+    model : estimator, network, or callable of rows giving labels
     score : callable, default=None
         ``score(X)``: of shape (n,), positive for the second class, or (n, classes).
     gradient : callable, default=None
@@ -112,6 +116,10 @@ def scores(model: Any, *, score: Any = None, gradient: Any = None, classes: Any 
     ('linear', True)
     """
     model = getattr(model, "best_estimator_", model)
+    if score is None and is_network(model):
+        from ._network_labels import network_scores
+
+        return network_scores(model, classes=classes)
     sign = is_regressor(model) if hasattr(model, "fit") else False
     names = _classes(model, classes, sign)
     labels = _labels(model, names, sign)

@@ -1,0 +1,301 @@
+"""What an evaluation of a network found: the bracket, the points, the claims, and the check of a stranger.
+
+:meth:`Evaluation.recheck` recomputes the claims from the stored points alone, in numpy and with a
+plain forward pass
+of the module: it uses none of the attacks' code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._namespace import to_numpy
+from ..certificate import Certificate, Claim, Kind
+from ..fingerprint import fingerprint
+from ._risk_claims import population, population_claim
+from .threat import Threat
+
+__all__ = ["Evaluation", "claims_of"]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Robust accuracy of a network on some rows: certified <= true <= attacked.
+
+    Attributes
+    ----------
+    robust : array of bool of shape (n,)
+        Right, and no attack that was tried made it wrong.
+    certified : array of bool of shape (n,)
+        Right, and no allowed perturbation makes it wrong.
+    clean : array of bool of shape (n,)
+        Right without an attack.
+    x_adv : array or tensor like X
+        Points of the allowed set with another label where ``robust`` is False and ``clean`` True;
+        else the rows.
+    by : array of str of shape (n,)
+        What broke the row: "clean" where it was wrong already, "" where it stands.
+    threat : Threat
+    attacks : tuple of str
+        Attacks that ran, in order.
+    stands : tuple of int
+        Rows that stood after each of them.
+    seconds : tuple of float
+        Time that each took.
+    forward, backward : int
+        Rows that went through the network, forward and back.
+    queries : array of int of shape (n,)
+    delta, fresh : float, bool
+        Of the limits for the distribution of the rows.
+    method : str
+        How rows were certified, or why none was.
+    notes : tuple of str
+    claims : tuple of Claim
+    """
+
+    robust: Mask
+    certified: Mask
+    clean: Mask
+    x_adv: Any
+    by: NDArray[Any]
+    threat: Threat
+    attacks: tuple[str, ...]
+    stands: tuple[int, ...]
+    seconds: tuple[float, ...]
+    forward: int
+    backward: int
+    queries: NDArray[np.int64]
+    delta: float
+    fresh: bool
+    method: str
+    notes: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    about: str = ""
+    data_id: str = ""
+
+    @property
+    def clean_accuracy(self) -> float:
+        """The share of rows that are right without an attack."""
+        return float(self.clean.mean())
+
+    @property
+    def attacked_accuracy(self) -> float:
+        """The robust accuracy on these rows is at most this."""
+        return float(self.robust.mean())
+
+    @property
+    def certified_accuracy(self) -> float:
+        """The robust accuracy on these rows is at least this."""
+        return float(self.certified.mean())
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Clopper and Pearson's limits of the robust accuracy for the distribution of the rows."""
+        if not self.fresh:
+            return 0.0, 1.0
+        low, high = population(~self.robust[None], self.certified[None], self.delta)
+        return 1.0 - float(high[0]), 1.0 - float(low[0])
+
+    @property
+    def certificate(self) -> Certificate:
+        """The claims, as a certificate."""
+        return Certificate(self.claims, self.data_id, "", self.about)
+
+    def recheck(self, model: Any, X: Any, y: Any, *, batch_size: int = 512) -> Certificate:
+        """Recompute every claim from the stored points: for a stranger, with code that no attack uses.
+
+        Parameters
+        ----------
+        model, X, y
+            The network and the rows that the evaluation is about.
+        batch_size : int, default=512
+
+        Returns
+        -------
+        Certificate
+        """
+        claims = claims_of(self, model, X, y, batch_size)
+        data_id = data_of(X, y)
+        same = Claim.check(
+            "data", f"the rows are{'' if data_id == self.data_id else ' not'} those of the evaluation",
+            Kind.EXACT, float(data_id != self.data_id), 0.0, "ADV-1",
+        )  # fmt: skip
+        return Certificate((*claims, same), data_id, "", self.about)
+
+    def summary(self) -> list[tuple[str, int, float, float]]:
+        """(attack, rows that stood after it, accuracy, seconds), one for each attack in order."""
+        n = len(self.robust)
+        return [
+            (name, count, count / n, time)
+            for name, count, time in zip(self.attacks, self.stands, self.seconds, strict=True)
+        ]
+
+    # ------------------------------------------------------------------ rendering
+
+    def __str__(self) -> str:
+        n, (low, high) = len(self.robust), self.limits
+        lines = [f"Robust accuracy of {self.about} on {n} rows ({self.threat})"]
+        lines.append(f"  {'clean':<14} {self.clean_accuracy:.4f}")
+        lines += [f"  {name:<14} {share:.4f}" for name, _, share, _ in self.summary()]
+        lines.append(
+            f"  certified {self.certified_accuracy:.4f} <= robust accuracy <= attacked "
+            f"{self.attacked_accuracy:.4f}"
+        )
+        lines.append(f"  {self.method}")
+        if self.fresh:
+            lines.append(
+                f"  true: {math.floor(low * 1e3) / 1e3:.3f} to {math.ceil(high * 1e3) / 1e3:.3f} for the "
+                f"distribution of the rows, with probability {100 * (1 - self.delta):g} %"
+            )
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=Text(str(self).split("\n")[0], style="table.title"))
+        table.title_justify = "left"
+        for name in ("", "rows that stand", "accuracy", "seconds"):
+            table.add_column(name, justify="left" if not name else "right")
+        table.add_row("clean", str(int(self.clean.sum())), f"{self.clean_accuracy:.4f}", "")
+        for name, count, share, time in self.summary():
+            table.add_row(Text(name), str(count), f"{share:.4f}", f"{time:.1f}")
+        count = int(self.certified.sum())
+        table.add_row("certified", str(count), f"{self.certified_accuracy:.4f}", "")
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; the points are left out."""
+        return {
+            "clean_accuracy": self.clean_accuracy,
+            "attacked_accuracy": self.attacked_accuracy,
+            "certified_accuracy": self.certified_accuracy,
+            "limits": list(self.limits),
+            "n": len(self.robust),
+            "threat": str(self.threat),
+            "attacks": [
+                {"name": name, "stand": count, "accuracy": share, "seconds": time}
+                for name, count, share, time in self.summary()
+            ],
+            "forward": self.forward,
+            "backward": self.backward,
+            "method": self.method,
+            "delta": self.delta,
+            "fresh": self.fresh,
+            "notes": list(self.notes),
+            "about": self.about,
+            "data_id": self.data_id,
+            "claims": [claim.to_dict() for claim in self.claims],
+        }
+
+    def with_claims(self, claims: tuple[Claim, ...], data_id: str) -> Evaluation:
+        """The same, with its claims."""
+        return dataclasses.replace(self, claims=claims, data_id=data_id)
+
+
+# ------------------------------------------------------------------------ the check
+
+
+def data_of(X: Any, y: Any) -> str:
+    """The fingerprint of rows of any shape and their labels."""
+    x, labels = np.asarray(to_numpy(X), dtype=np.float64), np.asarray(to_numpy(y))
+    codes = np.unique(labels, return_inverse=True)[1]
+    return fingerprint(x.reshape(len(x), -1), codes)
+
+
+def claims_of(found: Evaluation, model: Any, X: Any, y: Any, batch_size: int) -> tuple[Claim, ...]:
+    """The claims of an evaluation, from its points and masks, a forward pass, and numpy in float64."""
+    x, points = (
+        np.asarray(to_numpy(part), dtype=np.float64).reshape(len(found.robust), -1)
+        for part in (X, found.x_adv)
+    )
+    inside, n = found.threat.contains(x, _rounded(points, found.x_adv)), len(found.robust)
+    clean, _ = _right(model, X, y, batch_size)
+    right, sure = _right(model, found.x_adv, y, batch_size)
+    broken = ~found.robust
+    outside = int((broken & ~inside).sum())
+    kept = int((broken & right & sure).sum())  # still right, by more than rounding
+    stale = int((found.clean != clean).sum())
+    examples = Claim.check(
+        "adversarial examples",
+        f"of {int(broken.sum())} rows counted as broken, {outside} have a stored point outside the "
+        f"allowed set, and at {kept} of the points the network's own label is right",
+        Kind.EXACT, float(outside + kept), 0.0, "ADV-2",
+    )  # fmt: skip
+    both = int((found.certified & broken).sum())
+    apart = Claim.check(
+        "certified rows", f"{both} of {int(found.certified.sum())} certified rows were broken by an attack",
+        Kind.EXACT, float(both), 0.0, "ADV-1",
+    )  # fmt: skip
+    plain = Claim.check(
+        "clean accuracy", f"the network's label differs from the stored one on {stale} of {n} rows",
+        Kind.EXACT, float(stale), 0.0, "ADV-1",
+    )  # fmt: skip
+    low, high = found.certified_accuracy, found.attacked_accuracy
+    if found.certified.any():
+        words = f"lies between {low:.4f} (certified: {found.method}) and {high:.4f}"
+    else:
+        words = f"is at most {high:.4f}; no row is certified ({found.method})"
+    names = ", ".join(found.attacks) or "no attack"
+    words = f"the robust accuracy on these rows {words} ({names})"
+    bracket = Claim.check("robust accuracy", words, Kind.BOUND, low - high, 0.0, "ADV-1")
+    below, above = population(broken[None], found.certified[None], found.delta)
+    why = (
+        ""
+        if found.fresh
+        else "the rows were used by a fit (fresh=False): nothing follows for other rows"
+    )
+    eps = np.array([found.threat.eps])
+    return (
+        examples,
+        apart,
+        plain,
+        bracket,
+        population_claim(eps, below, above, n, found.delta, why),
+    )
+
+
+def _rounded(points: NDArray[np.float64], given: Any) -> Any:
+    """The points in their own precision, which is what the slack of ``contains`` is taken from."""
+    single = str(getattr(given, "dtype", "float64")).endswith("float32")
+    return points.astype(np.float32) if single else points
+
+
+def _right(model: Any, X: Any, y: Any, batch_size: int) -> tuple[Mask, Mask]:
+    """Which rows have their own label, and where that is not a matter of rounding."""
+    import torch
+
+    module = getattr(model, "module_", getattr(model, "module", model))
+    classes = getattr(model, "classes_", getattr(model, "classes", None))
+    weight = next(module.parameters(), torch.zeros(1))
+    x = torch.as_tensor(X) if isinstance(X, torch.Tensor) else None
+    if x is None:
+        x = model._tensor(X) if hasattr(model, "_tensor") else torch.as_tensor(np.asarray(X))
+    labels, modes = np.asarray(to_numpy(y)), [(part, part.training) for part in module.modules()]
+    outputs = []
+    try:
+        module.eval()
+        with torch.no_grad():
+            for first in range(0, len(x), batch_size):
+                part = x[first : first + batch_size].to(weight.device, weight.dtype)
+                outputs.append(module(part).double().cpu().numpy())
+    finally:
+        for part, mode in modes:
+            part.training = mode
+    z = np.concatenate(outputs).reshape(len(labels), -1)
+    z = np.hstack([np.zeros_like(z), z]) if z.shape[1] == 1 else z
+    names = np.arange(z.shape[1]) if classes is None else np.asarray(classes)
+    top = np.sort(z, axis=1)[:, ::-1]
+    unit = 1e-5 if weight.dtype == torch.float32 else 1e-12
+    sure = top[:, 0] - top[:, 1] > unit * np.maximum(1.0, np.abs(z).max(axis=1))
+    return names[z.argmax(axis=1)] == labels, sure

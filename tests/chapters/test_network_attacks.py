@@ -1,0 +1,349 @@
+"""Attacks on networks: exact answers on linear modules, the pointwise worst, compaction, determinism."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+
+from surefit.robust import Threat, adversarial_risk, decision_based, fgsm, pgd
+
+torch = pytest.importorskip("torch")
+
+from surefit.robust import apgd, evaluate, fab, minimum_norm, network, square  # noqa: E402
+from surefit.robust._ball import Ball  # noqa: E402
+from surefit.robust._stand_in import folded  # noqa: E402
+from surefit.robust.adaptive_boundary import plane_projection  # noqa: E402
+from surefit.robust.auto_pgd import dlr, targeted_dlr  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    kept = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(kept)
+
+
+def linear(d=6, classes=2, seed=0, dtype=torch.float64):
+    torch.manual_seed(seed)
+    return torch.nn.Linear(d, classes).to(dtype)
+
+
+def rows_of(net, n=40, seed=1):
+    """Rows, and labels that are right on all of them."""
+    torch.manual_seed(seed)
+    X = torch.randn(n, net.in_features, dtype=net.weight.dtype)
+    return X, net(X).argmax(dim=1)
+
+
+def exact_margin(net, X, y, norm):
+    """|g| and the dual norm of w, for two classes."""
+    w = (net.weight[1] - net.weight[0]).detach()
+    g = (net(X) @ torch.tensor([-1.0, 1.0], dtype=X.dtype)).detach() * (2 * y - 1)
+    return g, w.abs().sum() if norm == math.inf else w.norm()
+
+
+ATTACKS = {
+    "fgsm": fgsm,
+    "pgd": lambda *a, **k: pgd(*a, n_iter=20, **k),
+    "apgd-ce": lambda *a, **k: apgd(*a, n_iter=60, **k),
+    "apgd-dlr": lambda *a, **k: apgd(*a, loss="dlr", n_iter=60, **k),
+    "apgd-t": lambda *a, **k: apgd(*a, loss="targeted", n_iter=60, **k),
+    "fab": lambda *a, **k: fab(*a, n_iter=5, **k),
+    "square": lambda *a, **k: square(*a, n_queries=600, **k),
+}
+
+
+@pytest.mark.spec("ADV-4")
+@pytest.mark.parametrize("norm", [math.inf, 2])
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_linear_module_falls_exactly_where_the_formula_says(name, norm):
+    if name == "square" and norm == 2:
+        pytest.skip("random search in the l2 ball comes near, not there: see below")
+    net = linear()
+    X, y = rows_of(net)
+    g, dual = exact_margin(net, X, y, norm)
+    eps = float((g / dual).median()) * 1.0001
+    found = ATTACKS[name](net, X, y, Threat(eps, norm), random_state=0)
+    assert (found.success == (g < eps * dual).numpy()).all()
+
+
+@pytest.mark.parametrize("norm", [math.inf, 2])
+@pytest.mark.parametrize("name", ["fgsm", "pgd", "apgd-ce", "apgd-dlr"])
+def test_the_margin_reached_on_a_linear_module_is_the_least(name, norm):
+    net = linear()
+    X, y = rows_of(net)
+    g, dual = exact_margin(net, X, y, norm)
+    eps = float((g / dual).min()) * 0.9  # nobody falls: attacks go on to the end
+    found = ATTACKS[name](net, X, y, Threat(eps, norm), random_state=0)
+    least = (g - eps * dual).numpy()
+    np.testing.assert_allclose(found.loss, np.logaddexp(0.0, -least), rtol=1e-5)
+
+
+def test_square_in_the_l2_ball_comes_near_the_least_margin():
+    net = linear()
+    X, y = rows_of(net)
+    g, dual = exact_margin(net, X, y, 2)
+    eps = float((g / dual).median())
+    found = square(net, X, y, Threat(eps, 2), n_queries=2000, random_state=0)
+    assert found.success[(g < 0.8 * eps * dual).numpy()].all()
+    assert not found.success[(g > eps * dual * 1.001).numpy()].any()
+
+
+@pytest.mark.spec("ADV-7")
+@pytest.mark.parametrize("norm", [math.inf, 2])
+def test_minimum_norm_is_the_distance_to_the_plane(norm):
+    net = linear()
+    X, y = rows_of(net)
+    g, dual = exact_margin(net, X, y, norm)
+    found = minimum_norm(net, X, y, norm=norm, n_iter=30)
+    np.testing.assert_allclose(found.distance, (g / dual).numpy(), rtol=1e-3)
+    assert (found.distance >= (g / dual).numpy() * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("norm", [math.inf, 2.0])
+def test_the_projection_onto_a_plane_in_a_box_is_the_shortest(norm):
+    rng = np.random.default_rng(0)
+    from scipy.optimize import minimize
+
+    for _ in range(10):
+        w, room = rng.normal(size=5), rng.uniform(0.1, 1.0, size=5)
+        c = 0.7 * (np.abs(w) * room).sum()
+        delta = plane_projection(*map(torch.as_tensor, (w[None], np.array([c]), room[None])), norm)
+        delta = delta.numpy()[0]
+        assert abs(w @ delta - c) < 1e-12 * (1 + c)
+        assert (np.abs(delta) <= room + 1e-15).all()
+        if norm == 2.0:
+            other = minimize(
+                lambda v: v @ v, np.sign(w) * room * 0.7, jac=lambda v: 2 * v, method="SLSQP",
+                bounds=[(-r, r) for r in room],
+                constraints={"type": "eq", "fun": lambda v, w=w, c=c: w @ v - c},
+            )  # fmt: skip
+            assert delta @ delta <= other.fun + 1e-6
+        else:
+            t = np.abs(delta).max()
+            assert (np.abs(w) * np.minimum(room, t * (1 - 1e-9))).sum() < c
+
+
+@pytest.mark.spec("ADV-2")
+@pytest.mark.parametrize("norm", [math.inf, 2])
+@pytest.mark.parametrize("eps", [1e-7, 8 / 255, 0.5])
+def test_points_stay_inside_after_rounding(norm, eps):
+    torch.manual_seed(0)
+    x0 = torch.rand(50, 3, 8, 8)
+    ball = Ball.around(x0, Threat(eps, norm, lower=0.0, upper=1.0))
+    for x in (
+        ball.project(x0 + eps * torch.randn_like(x0)),
+        ball.random(0, torch.arange(50), edge=True),
+        ball.settle(x0 + torch.randn_like(x0)),
+    ):
+        inside = ball.settle(x)
+        delta = (inside.double() - x0.double()).flatten(1)
+        size = delta.abs().amax(1) if norm == math.inf else delta.norm(dim=1)
+        assert (size <= eps).all()
+        assert inside.min() >= 0
+        assert inside.max() <= 1
+        assert (inside - x).abs().max() <= eps
+
+
+@cache
+def trained(kind="cnn"):
+    """A small network on the digits, pictures in [0, 1], and test rows."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    X = torch.tensor(X / 16.0, dtype=torch.float32).reshape(-1, 1, 8, 8)
+    y = torch.tensor(y)
+    torch.manual_seed(0)
+    nn = torch.nn
+    net = nn.Sequential(
+        nn.Conv2d(1, 12, 3, padding=1), nn.BatchNorm2d(12), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(12 * 16, 32), nn.ReLU(), nn.Linear(32, 10),
+    )  # fmt: skip
+    optimizer = torch.optim.Adam(net.parameters(), 3e-3)
+    for epoch in range(12):
+        order = torch.randperm(1200, generator=torch.Generator().manual_seed(epoch))
+        for rows in order.split(100):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(net(X[rows]), y[rows]).backward()
+            optimizer.step()
+    return net.eval(), X[1200:1400], y[1200:1400]
+
+
+THREAT = Threat(0.1, lower=0.0, upper=1.0)
+QUICK = [
+    lambda *a, **k: apgd(*a, n_iter=20, **k),
+    lambda *a, **k: apgd(*a, loss="targeted", n_iter=15, targets=3, **k),
+    lambda *a, **k: fab(*a, n_iter=15, targets=3, **k),
+    lambda *a, **k: square(*a, n_queries=100, **k),
+]
+for _name, _attack in zip(("apgd", "apgd-t", "fab", "square"), QUICK):
+    _attack.__name__ = _name
+
+
+@pytest.mark.spec("ADV-1")
+def test_evaluate_is_never_above_its_parts_and_its_certificate_holds():
+    net, X, y = trained()
+    found = evaluate(net, X, y, THREAT, attacks=QUICK, certify=False)
+    for attack in QUICK:
+        alone = attack(net, X, y, THREAT, random_state=0)
+        assert found.attacked_accuracy <= 1 - alone.rate
+    assert found.attacked_accuracy < found.clean_accuracy - 0.1
+    assert found.certificate.ok
+    assert found.recheck(net, X, y).ok
+    assert set(found.by[~found.robust]) <= {"clean", "apgd", "apgd-t", "fab", "square"}
+    assert (found.by[found.robust] == "").all()
+    assert list(found.stands) == sorted(found.stands, reverse=True)
+    assert found.backward > 0
+    low, high = found.limits
+    assert low <= found.certified_accuracy <= found.attacked_accuracy <= high
+
+
+def test_evaluate_brackets_with_certified_rows():
+    pytest.importorskip("surefit.robust.network_bounds")
+    net, X, y = trained()
+    for eps in (0.01, 0.03):
+        found = evaluate(net, X[:60], y[:60], THREAT.with_eps(eps), attacks=QUICK[:1])
+        assert 0 < found.certified_accuracy <= found.attacked_accuracy, found.method
+        assert not (found.certified & ~found.robust).any()
+        assert found.certificate["robust accuracy"].status.name == "HOLDS"
+
+
+def test_compaction_and_batches_change_nothing():
+    net, X, y = trained()
+    import copy
+
+    wide, X = copy.deepcopy(net).double(), X.double()[:80]
+    y = y[:80]
+    a = evaluate(wide, X, y, THREAT, attacks=QUICK, certify=False)
+    b = evaluate(wide, X, y, THREAT, attacks=QUICK, certify=False, compact=False)
+    c = evaluate(wide, X, y, THREAT, attacks=QUICK, certify=False, batch_size=17)
+    assert (a.robust == b.robust).all()
+    assert (a.by == b.by).all()
+    assert (a.robust == c.robust).all()
+    assert a.forward < b.forward
+
+
+@pytest.mark.parametrize("name", ["pgd", "apgd-ce", "fab", "square"])
+def test_the_same_seed_gives_the_same_points(name):
+    net, X, y = trained()
+    options = {"random_state": 3}
+    if name == "pgd":
+        options["restarts"] = 2
+    first, second = (ATTACKS[name](net, X[:30], y[:30], THREAT, **options) for _ in range(2))
+    assert torch.equal(first.x_adv, second.x_adv)
+    if name in ("apgd-ce", "square"):
+        other = ATTACKS[name](net, X[:30], y[:30], THREAT, random_state=4)
+        assert not torch.equal(first.x_adv, other.x_adv)
+
+
+def test_stop_early_finds_the_same_rows_with_fewer_passes():
+    net, X, y = trained()
+    a = pgd(net, X, y, THREAT, random_state=0)
+    b = pgd(net, X, y, THREAT, random_state=0, stop_early=True)
+    assert (a.success == b.success).mean() > 0.98  # rounding may decide otherwise near a boundary
+    assert b.queries.sum() < a.queries.sum()
+    one = fgsm(net, X, y, THREAT)
+    assert one.rate <= a.rate
+
+
+def test_decision_based_walks_on_pictures():
+    net, X, y = trained()
+    threat = Threat(2.5, 2, lower=0.0, upper=1.0)
+    found = decision_based(net, X[:20], y[:20], threat, n_iter=10, samples=40, random_state=0)
+    assert found.x_adv.shape == X[:20].shape
+    assert found.success.sum() > (~(net(X[:20]).argmax(1) == y[:20])).sum()
+
+
+@pytest.mark.spec("ADV-1")
+def test_the_curve_of_adversarial_risk_takes_networks():
+    net = linear(4, 2, dtype=torch.float32)
+    X, y = rows_of(net)
+    curve = adversarial_risk(net, X.numpy(), y.numpy(), eps=(0.0, 0.2, 0.6))
+    g, dual = exact_margin(net, X, y, math.inf)
+    truth = [float((g > e * dual).double().mean()) for e in (0.0, 0.2, 0.6)]
+    assert curve.attacked_accuracy.tolist() == pytest.approx(truth)
+    assert (curve.certified_accuracy <= curve.attacked_accuracy).all()
+    assert curve.attacks == ("pgd",)
+
+
+def test_results_come_back_as_the_rows_came():
+    net, X, y = trained()
+    a = fgsm(net, X[:10].numpy(), y[:10].numpy(), THREAT)
+    b = fgsm(net, X[:10], y[:10], THREAT)
+    assert isinstance(a.x_adv, np.ndarray)
+    np.testing.assert_array_equal(a.x_adv, b.x_adv.numpy())
+
+
+def test_ratios_do_not_change_when_logits_are_scaled():
+    torch.manual_seed(0)
+    z, y = torch.randn(20, 5, dtype=torch.float64), torch.arange(20) % 5
+    torch.testing.assert_close(dlr(z, y), dlr(7.0 * z, y))
+    t = (y + 1) % 5
+    torch.testing.assert_close(targeted_dlr(t)(z, y), targeted_dlr(t)(7.0 * z, y))
+    wrong = z.argmax(1) != y
+    assert ((dlr(z, y) > 0) == wrong).all()
+
+
+def test_the_folded_copy_gives_the_same_logits():
+    net, X, _ = trained()
+    copy = folded(net)
+    torch.testing.assert_close(copy(X), net(X), atol=1e-4, rtol=1e-4)
+    assert not any(isinstance(part, torch.nn.BatchNorm2d) for part in copy.modules())
+
+
+def test_half_precision_steps_are_verified_in_full_precision():
+    net, X, y = trained()
+    half = network(net, precision="bf16")
+    assert half.half
+    found = evaluate(half, X[:60], y[:60], THREAT, attacks=[QUICK[0]], certify=False)
+    full = evaluate(net, X[:60], y[:60], THREAT, attacks=[QUICK[0]], certify=False)
+    assert found.recheck(net, X[:60], y[:60]).ok
+    assert abs(found.attacked_accuracy - full.attacked_accuracy) <= 0.05
+
+
+def test_tampering_is_noticed():
+    net, X, y = trained()
+    found = evaluate(net, X[:60], y[:60], THREAT, attacks=[QUICK[0]], certify=False)
+    X, y = X[:60], y[:60]
+    broken = np.flatnonzero(~found.robust & found.clean)
+    moved = found.x_adv.clone()
+    moved[broken[0]] = (moved[broken[0]] + 0.01).clamp(0, 1)
+    for changed in (
+        {"x_adv": moved},  # out of the ball
+        {"x_adv": X},  # right again
+        {"robust": np.zeros(60, bool)},  # rows counted as broken that are not
+        {"certified": ~found.robust},  # certified rows that fell
+        {"clean": ~found.clean},
+    ):
+        assert dataclasses.replace(found, **changed).recheck(net, X, y).failed, list(changed)
+    assert found.recheck(net, X.flip(0), y).failed
+    other = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+    assert found.recheck(other, X, y).failed
+
+
+def test_robust_does_not_import_torch():
+    import subprocess
+
+    code = "import sys, surefit.robust as r; assert 'torch' not in sys.modules; assert not r.is_network(1)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("norm", [math.inf, 2])
+def test_attacks_are_as_strong_as_those_of_peers(norm):
+    """Same start, steps and step size; ours keeps the best iterate."""
+    peers = pytest.importorskip("torchattacks")
+    net, X, y = trained()
+    if norm == math.inf:
+        other = peers.PGD(net, eps=0.1, alpha=0.1 / 4, steps=20, random_start=False)(X, y)
+    else:
+        other = peers.PGDL2(net, eps=0.6, alpha=0.15, steps=20, random_start=False)(X, y)
+    threat = Threat(0.1 if norm == math.inf else 0.6, norm, lower=0.0, upper=1.0)
+    theirs = float((net(other).argmax(1) == y).double().mean())
+    ours = 1 - pgd(net, X, y, threat, n_iter=20, step_size=threat.eps / 4).rate
+    assert ours <= theirs + 1e-9

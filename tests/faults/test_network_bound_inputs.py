@@ -1,0 +1,165 @@
+"""Bad input to bounds of networks and to smoothing: each error names the argument, the value, the remedy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from surefit.robust import Threat  # noqa: E402
+from surefit.robust.network_bounds import (  # noqa: E402
+    certified_radius,
+    network_bounds,
+    network_lower,
+)
+from surefit.robust.smoothing import RandomizedSmoothing  # noqa: E402
+
+NET = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))
+X = torch.zeros(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("threat", "error", "message"),
+    [
+        (Threat(0.1, mutable=[True, True, False]), ValueError, "threat has mutable"),
+        (Threat(0.1, step=0.5), ValueError, "threat has step"),
+        (Threat(0.1, groups=[[0, 1]], flips=1), ValueError, "groups, flips"),
+        (Threat(0.1, lower=[0.0, 0.0]), ValueError, "lower has 2 entries, but the rows have 3"),
+        (0.1, TypeError, "threat must be a surefit.robust.Threat"),
+    ],
+)
+def test_threats_that_have_no_bound(threat, error, message):
+    with pytest.raises(error, match=message):
+        network_lower(NET, X, [0, 1], threat)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "lp"}, "method must be one of auto"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"arithmetic": "float16"}, "arithmetic must be 'auto' or one of"),
+        ({"codes": [0, 3]}, "codes must lie between 0 and 2"),
+        ({"codes": [-1, 0]}, "codes must lie between 0 and 2"),
+        ({"codes": [0]}, "codes must be 2 whole numbers"),
+        ({"codes": [0.0, 1.0]}, "codes must be 2 whole numbers"),
+        ({"x": X.long()}, "x must hold rows of floating-point numbers"),
+        ({"x": X + float("nan")}, "x must be finite"),
+        ({"x": torch.zeros(2, 5)}, "cannot take rows of shape"),
+    ],
+)
+def test_arguments_that_make_no_sense(given, message):
+    call = {"x": X, "codes": [0, 1], **given}
+    with pytest.raises(ValueError, match=message):
+        network_lower(NET, call.pop("x"), call.pop("codes"), Threat(0.1), **call)
+
+
+class Branching(nn.Module):
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+
+class Squares(nn.Module):
+    def forward(self, x):
+        return x * x
+
+
+class Two(nn.Module):
+    def forward(self, x):
+        return x, x
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)), "1: no bound is known for LayerNorm"),
+        (nn.Sequential(nn.Linear(3, 3), nn.GELU()), "GELU"),
+        (nn.Sequential(nn.Linear(3, 3), nn.Softmax(1)), "Softmax"),
+        (Branching(), "cannot be written as a fixed list"),
+        (Squares(), "mul of shapes"),
+        (Two(), "must return one tensor"),
+        (nn.LeakyReLU(-0.5), "slope between 0 and 1"),
+        (nn.ELU(2.0), "convex"),
+        (nn.Unflatten(1, (1, 3)), r"scores of shape\s+\(n, classes\)"),
+    ],
+)
+def test_layers_without_a_bound_are_named(module, message):
+    with pytest.raises(NotImplementedError, match=message):
+        network_bounds(module.eval(), X, Threat(0.1))
+
+
+def test_supported_layers_are_listed():
+    with pytest.raises(NotImplementedError, match="Supported: Linear, Conv1d"):
+        network_bounds(nn.Sequential(nn.LayerNorm(3)), X, Threat(0.1))
+
+
+def test_training_mode_is_refused_where_it_matters():
+    pictures = torch.zeros(1, 1, 4, 4)
+    net = nn.Sequential(nn.BatchNorm2d(1), nn.Flatten(), nn.Dropout(0.5), nn.Linear(16, 2))
+    with pytest.raises(ValueError, match=r"BatchNorm2d.* call module.eval\(\) first"):
+        network_lower(net, pictures, [0], Threat(0.1))
+    net[0].eval()
+    with pytest.raises(ValueError, match=r"Dropout.* call module.eval\(\) first"):
+        network_lower(net, pictures, [0], Threat(0.1))
+    assert network_lower(net.eval(), pictures, [0], Threat(0.1)).shape == (1,)
+
+
+def test_no_rows_and_bad_radii():
+    assert network_lower(NET, X[:0], torch.zeros(0, dtype=torch.int64), Threat(0.1)).shape == (0,)
+    with pytest.raises(ValueError, match="most must be a positive number"):
+        certified_radius(NET, X, [0, 1], most=0.0)
+    with pytest.raises(TypeError, match=r"module must be a torch\.nn\.Module"):
+        network_lower(lambda x: x, X, [0, 1], Threat(0.1))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: RandomizedSmoothing(NET, 0.0), "sigma must be a positive number"),
+        (lambda: RandomizedSmoothing(NET, 1.0, batch_size=0), "batch_size must be at least 1"),
+        (lambda: RandomizedSmoothing(NET, 1.0).certify(X, n=0), "n must be a whole number"),
+        (lambda: RandomizedSmoothing(NET, 1.0).certify(X, delta=1.0), "delta must lie strictly"),
+        (lambda: RandomizedSmoothing(NET, 1.0).certify_at(X, -1.0), "radii must be positive"),
+        (lambda: RandomizedSmoothing(NET, 1.0).predict(X / 0), "X must be finite"),
+        (lambda: RandomizedSmoothing(NET, 1.0).predict(X.long()), "X must hold rows"),
+        (lambda: RandomizedSmoothing(lambda x: x, 1.0).predict(X), "model must give"),
+        (
+            lambda: RandomizedSmoothing(NET, 1.0).certify(X, n=10).certified_accuracy(0.1),
+            "needs labels",
+        ),
+        (lambda: RandomizedSmoothing(NET, 1.0).certify(X, n=10).recheck(NET, X[:1]), "X has 1 row"),
+    ],
+)
+def test_smoothing_says_what_is_wrong(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_smoothing_needs_something_to_call():
+    with pytest.raises(TypeError, match=r"model must be an nn\.Module or a callable"):
+        RandomizedSmoothing(3, 1.0)
+
+
+def test_torch_is_not_loaded_with_the_package():
+    code = "import sys, surefit, surefit.robust; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_module_that_changes_its_input_in_place_is_refused():
+    class InPlace(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)
+
+        def forward(self, x):
+            z = self.first(x)
+            return self.last(z + torch.nn.functional.relu(z, inplace=True))
+
+    torch.manual_seed(0)
+    with pytest.raises(NotImplementedError, match="in place"):
+        network_lower(InPlace(), torch.randn(3, 3), [0, 1, 0], Threat(0.1))
