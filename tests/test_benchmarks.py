@@ -426,7 +426,7 @@ def test_frontier_keeps_what_no_faster_restart_surpassed():
 
 
 def test_files_of_the_suite_have_its_shape():
-    for name in [*suite.BENCHMARKS, "gpu", "gpu_clusters"]:
+    for name in [*suite.BENCHMARKS, "gpu", "gpu_clusters", "gpu_networks", "image_accuracy"]:
         tree = ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf8"))
         functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert {"measure", "page"} <= functions, name
