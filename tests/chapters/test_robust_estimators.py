@@ -7,9 +7,9 @@ from sklearn.preprocessing import StandardScaler
 
 pytest.importorskip("torch")
 
-from surefit.neural_network import MLPClassifier  # noqa: E402
-from surefit.nn import CNNClassifier  # noqa: E402
-from surefit.robust import Threat, adversarial_risk, evaluate, pgd  # noqa: E402
+from surefit.neural_network import MLPClassifier
+from surefit.nn import CNNClassifier
+from surefit.robust import Threat, adversarial_risk, evaluate, pgd
 
 
 @pytest.fixture(scope="module")
