@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +24,14 @@ from surefit.table import Watch, fit_table, verify_table
 from tests.cli.conftest import Run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Ctrl-C is heard even where the suite itself runs in the background, which makes shells ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,7 @@ def networks():
         MLPClassifier(max_iter=30, device="cpu", random_state=0),
         MLPClassifier(max_iter=30, device="cpu", certify="full", random_state=0),
         MLPRegressor(max_iter=30, device="cpu", random_state=0),
-        MLPRegressor(solver="lbfgs", device="cpu", certify="full", random_state=0),
+        MLPRegressor(solver="lbfgs", max_iter=60, device="cpu", certify="full", random_state=0),
         NeuralClassifier(doubled, **settings),
         NeuralRegressor(doubled, **settings),
     ]
