@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["folded", "stand_in"]
+__all__ = ["Padded", "folded", "stand_in"]
 
 
 def stand_in(module: Any, *, half: bool, compile: bool) -> Any:
@@ -25,7 +25,32 @@ def stand_in(module: Any, *, half: bool, compile: bool) -> Any:
         fast = folded(fast).to(torch.bfloat16)
         if any(p.ndim == 4 for p in fast.parameters()):
             fast = fast.to(memory_format=torch.channels_last)
-    return torch.compile(fast, dynamic=False) if compile else fast
+    return Padded(torch.compile(fast, dynamic=False)) if compile else fast
+
+
+class Padded:
+    """A compiled module that sees batches of 64, 128, 256, ... rows only.
+
+    Each new size is compiled anew, and after eight torch gives up compiling. Attacks that leave out rows as
+    they fall make many sizes; repeating the first row up to the next power of two makes few.
+
+    Examples
+    --------
+    >>> import torch
+    >>> Padded(lambda x: 2 * x)(torch.ones(70, 1)).shape
+    torch.Size([70, 1])
+    """
+
+    def __init__(self, compiled: Any, least: int = 64) -> None:
+        self.compiled, self.least = compiled, least
+
+    def __call__(self, x: Any) -> Any:
+        """The outputs of the rows of x."""
+        n = len(x)
+        size = max(self.least, 1 << (n - 1).bit_length())
+        if size == n or n == 0:
+            return self.compiled(x)
+        return self.compiled(torch.cat([x, x[:1].expand(size - n, *x.shape[1:])]))[:n]
 
 
 def folded(module: Any) -> Any:

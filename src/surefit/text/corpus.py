@@ -1,0 +1,249 @@
+"""A corpus that is read anew on each pass, a segment of words at a time.
+
+A *segment* is a list of at most ``max_words`` words. Where it ends for good is what a context is: a line of a
+file, a sentence, a paragraph, a document. Files may be compressed, larger than the memory, and hold lines of
+any length: a line is cut where it passes a million characters or ``max_words`` words. Words are what
+:meth:`str.split` finds, unless a tokenizer says otherwise.
+
+Bytes that are not text in the given encoding stop the reading, with the file and the place, or are replaced
+where ``errors="replace"`` asks for it: a mixture of encodings is seen, not guessed at.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["CONTEXTS", "Corpus", "as_corpus"]
+
+CONTEXTS = ("text", "sentence", "paragraph", "document")
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_CHUNK = 1 << 20  # bytes read, and characters of a line after which it is cut
+_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+")
+_DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, OSError)
+
+
+class Corpus:
+    """Sentences as lists of words, read again on each pass.
+
+    Parameters
+    ----------
+    source : path, list of paths, iterable, or function that returns an iterator
+        Files (``.gz``, ``.xz`` and ``.bz2`` are unpacked; of a folder all files, by name); or an iterable of
+        strings or of lists of words that can be gone through more than once; or a function that begins it.
+    tokenizer : callable, optional
+        From a string to its words; :meth:`str.split` by default.
+    lowercase : bool, default=False
+    encoding, errors : str, default="utf-8", "strict"
+        As :func:`open` takes them.
+    max_words : int, default=10_000
+        Of a segment.
+
+    Examples
+    --------
+    >>> corpus = Corpus(["the cat sat. it purred.", "the dog"])
+    >>> list(corpus)
+    [['the', 'cat', 'sat.', 'it', 'purred.'], ['the', 'dog']]
+    >>> [words for words, _ in corpus.segments("sentence")]
+    [['the', 'cat', 'sat.'], ['it', 'purred.'], ['the', 'dog']]
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        tokenizer: Callable[[str], list[str]] | None = None,
+        lowercase: bool = False,
+        encoding: str = "utf-8",
+        errors: str = "strict",
+        max_words: int = 10_000,
+    ) -> None:
+        if tokenizer is not None and not callable(tokenizer):
+            raise TypeError(
+                f"tokenizer must be a function from a string to its words, got {tokenizer!r}."
+            )
+        if isinstance(max_words, bool) or not isinstance(max_words, int) or max_words < 1:
+            raise ValueError(f"max_words must be an integer of 1 or more, got {max_words!r}.")
+        codecs.lookup(encoding)  # an unknown one is named at once
+        codecs.lookup_error(errors)
+        self.tokenizer, self.lowercase = tokenizer, lowercase
+        self.encoding, self.errors, self.max_words = encoding, errors, max_words
+        self.files = _files(source)
+        self.source = source
+        if self.files is None and not callable(source):
+            if isinstance(source, Iterator):
+                raise TypeError(
+                    f"source is used up after one pass ({type(source).__name__}), and a corpus is read "
+                    "several times: pass a list, or a function that returns a new iterator."
+                )
+            if not isinstance(source, Iterable):
+                raise TypeError(
+                    f"source must be a path, paths, an iterable of strings or of lists of words, or a "
+                    f"function that returns an iterator, got {type(source).__name__}."
+                )
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """The segments: of lines of files, of strings, of lists."""
+        for words, _ in self.segments():
+            yield words
+
+    def segments(self, context: str = "text") -> Iterator[tuple[list[str], bool]]:
+        """``(words, last)``: up to ``max_words`` words, and whether the context ends after them.
+
+        Parameters
+        ----------
+        context : {"text", "sentence", "paragraph", "document"}
+            "text" is a line of a file, a string, a list of words. A sentence ends after ``. ! ?`` and a
+            blank, and where a line ends; a paragraph at an empty line; a document is a file, a string or a
+            list. A list of words is all of these.
+        """
+        if context not in CONTEXTS:
+            raise ValueError(f"context must be one of {', '.join(CONTEXTS)}, got {context!r}.")
+        most, open_ = self.max_words, False
+        for words, ends in self._pieces(context):
+            for start in range(0, len(words), most):
+                whole = start + most >= len(words)
+                yield words[start : start + most], ends and whole
+                open_ = not (ends and whole)
+            if ends and not words and open_:
+                yield [], True
+                open_ = False
+
+    def _pieces(self, context: str) -> Iterator[tuple[list[str], bool]]:
+        """(words, whether the context ends) of whatever is read at a time."""
+        if self.files is not None:
+            for path in self.files:
+                yield from self._of_lines(self._lines(path), context, file=True)
+            return
+        for number, text in enumerate(self.source() if callable(self.source) else self.source):
+            if isinstance(text, str):
+                lines = [(text, True)] if context in ("text", "document") else _split(text)
+                yield from self._of_lines(lines, context, file=False)
+            else:
+                yield self._listed(text, number), True
+
+    def _of_lines(
+        self, lines: Iterable[tuple[str, bool]], context: str, file: bool
+    ) -> Iterator[tuple[list[str], bool]]:
+        """Words of lines, which may be cut, and where the context ends."""
+        for line, ended in lines:
+            if context == "sentence":
+                *whole, rest = _SENTENCE.split(line)
+                for sentence in whole:
+                    yield self._words(sentence), True
+                yield self._words(rest), ended
+            elif context == "paragraph":
+                blank = ended and not line.strip()
+                yield ([], True) if blank else (self._words(line), False)
+            else:
+                yield self._words(line), ended and (context == "text" or not file)
+        if context in ("paragraph", "document"):
+            yield [], True
+
+    def _words(self, text: str) -> list[str]:
+        text = text.lower() if self.lowercase else text
+        return text.split() if self.tokenizer is None else list(self.tokenizer(text))
+
+    def _listed(self, words: Any, number: int) -> list[str]:
+        if isinstance(words, bytes) or not isinstance(words, Iterable):
+            raise TypeError(
+                f"text {number} of the corpus must be a string or a list of words, got "
+                f"{type(words).__name__}: decode bytes first, and leave out missing values."
+            )
+        found = list(words)
+        for word in found:
+            if not isinstance(word, str):
+                raise TypeError(
+                    f"text {number} of the corpus holds {word!r}, which is not a string."
+                )
+        return [word.lower() for word in found] if self.lowercase else found
+
+    def _lines(self, path: Path) -> Iterator[tuple[str, bool]]:
+        """(line, True), or (a stretch of it, False) of a line that is too long to hold."""
+        decoder = codecs.getincrementaldecoder(self.encoding)(self.errors)
+        rest, read = "", 0
+        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+            while True:
+                try:
+                    block = file.read(_CHUNK)
+                except _DAMAGED as error:
+                    raise ValueError(
+                        f"{path} cannot be read beyond byte {read} of its text: {error}. Is it a whole "
+                        f"{path.suffix or 'text'} file?"
+                    ) from error
+                try:
+                    rest += decoder.decode(block, final=not block)
+                except UnicodeDecodeError as error:
+                    at = read + error.start - (len(error.object) - len(block))
+                    byte = error.object[error.start]
+                    raise ValueError(
+                        f"{path} is not {self.encoding}: byte {at} of its text is 0x{byte:02x} "
+                        f"({error.reason}). Pass the encoding it has, or errors='replace' for a mixture."
+                    ) from error
+                read += len(block)
+                *lines, rest = rest.split("\n")
+                for line in lines:
+                    yield line, True
+                if not block:
+                    if rest:
+                        yield rest, True
+                    return
+                if len(rest) > _CHUNK:  # cut after the last blank, or anywhere where there is none
+                    cut = 1 + max(rest.rfind(" "), rest.rfind("\t"))
+                    cut = cut or len(rest)
+                    yield rest[:cut], False
+                    rest = rest[cut:]
+
+
+def as_corpus(X: Any, *, tokenizer: Any = None, lowercase: bool = False) -> Corpus:
+    """X itself where it is a corpus, else a corpus of it.
+
+    Examples
+    --------
+    >>> as_corpus("the cat")
+    Traceback (most recent call last):
+    ...
+    ValueError: X is one string: pass a list of texts, or pathlib.Path('the cat') where it names a file.
+    """
+    if isinstance(X, Corpus):
+        return X
+    if isinstance(X, str):
+        short = X if len(X) <= 40 else X[:37] + "..."
+        raise ValueError(
+            f"X is one string: pass a list of texts, or pathlib.Path({short!r}) where it names a file."
+        )
+    if hasattr(X, "to_list"):  # a column of a table
+        X = X.to_list()
+    return Corpus(X, tokenizer=tokenizer, lowercase=lowercase)
+
+
+def _files(source: Any) -> list[Path] | None:
+    """The files that are named, or None where the source is something else."""
+    if isinstance(source, str | os.PathLike):
+        source = [Path(source)]
+    elif not (isinstance(source, list | tuple) and source and isinstance(source[0], os.PathLike)):
+        return None
+    found: list[Path] = []
+    for entry in source:
+        path = Path(entry)
+        if path.is_dir():
+            found += sorted(inner for inner in path.rglob("*") if inner.is_file())
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise FileNotFoundError(f"source names {str(path)!r}, which is not there.")
+    if not found:
+        raise FileNotFoundError("source names a folder without files.")
+    return found
+
+
+def _split(text: str) -> Iterator[tuple[str, bool]]:
+    for line in text.splitlines():
+        yield line, True
