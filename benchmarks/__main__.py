@@ -20,7 +20,7 @@ RESULTS = report.ROOT / "benchmarks" / "results"
 BENCHMARKS = """
 ols lasso_path logistic multinomial l1_logistic huber quantile perceptron sgd out_of_core
 linear_svm kernel_svm kernel_ridge neighbours grid_search kmeans gaussian_mixture factors
-scaling table_fit fairness networks certificate_cost first_call import_time accuracy
+scaling table_fit fairness networks words certificate_cost first_call import_time accuracy
 """.split()
 
 

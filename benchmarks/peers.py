@@ -25,6 +25,8 @@ PACKAGE = {
     "statsmodels": "statsmodels",
     "faiss": "faiss-cpu",
     "foolbox": "foolbox",
+    "fasttext": "fasttext-wheel",
+    "gensim": "gensim",
     "skorch": "skorch",
     "torchattacks": "torchattacks",
 }

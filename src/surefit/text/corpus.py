@@ -2,7 +2,7 @@
 
 A *segment* is a list of at most ``max_words`` words. Where it ends for good is what a context is: a line of a
 file, a sentence, a paragraph, a document. Files may be compressed, larger than the memory, and hold lines of
-any length: a line is cut where it passes a million characters or ``max_words`` words. Words are what
+any length: a line is cut where it passes 65,536 characters or ``max_words`` words. Words are what
 :meth:`str.split` finds, unless a tokenizer says otherwise.
 
 Bytes that are not text in the given encoding stop the reading, with the file and the place, or are replaced
@@ -25,7 +25,7 @@ __all__ = ["CONTEXTS", "Corpus", "as_corpus"]
 
 CONTEXTS = ("text", "sentence", "paragraph", "document")
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-_CHUNK = 1 << 20  # bytes read, and characters of a line after which it is cut
+_CHUNK = 1 << 16  # bytes read, and characters of a line after which it is cut
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+")
 _DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, OSError)
 

@@ -106,8 +106,7 @@ class Vocabulary:
             )
         kept.sort(key=lambda pair: (-pair[1], pair[0]))
         kept = kept[:max_size]
-        words, counts = zip(*kept, strict=True)
-        return cls(words, counts, counter.total())
+        return cls([word for word, _ in kept], [count for _, count in kept], counter.total())
 
     def __len__(self) -> int:
         return len(self.words)
@@ -135,7 +134,9 @@ class Vocabulary:
         if parts:
             file.write(np.concatenate(parts).tobytes())
         file.flush()
-        return Encoded(np.memmap(file, dtype=np.int32, mode="r", shape=(int(starts[-1]),)), starts)
+        ids = np.memmap(file, dtype=np.int32, mode="r", shape=(int(starts[-1]),))
+        file.close()  # the map has its own handle
+        return Encoded(ids, starts)
 
     def near(self, word: str, count: int = 3) -> list[str]:
         """Known words that are spelt alike, for messages."""

@@ -1,0 +1,242 @@
+r"""What is claimed about a factorisation of log-counts, decided in float64 by code that no solver uses.
+
+With e_ij = <w_i, z_j> + b_i + c_j - log n_ij the gradient of a word's row is sum_j f_ij e_ij (z_j, 1) +
+lambda (w_i, b_i), and that of a context's alike.
+
+- "loss": the recorded loss is that of these factors on these counts.
+- "vectors": the vectors are the sums of the two factors.
+- "gradient check": the loss is a parabola in each single number, so that its central difference is its slope
+  for any step. Some numbers, drawn with a fixed seed, are moved by 1; the difference is the formula's.
+- Alternating least squares: "word block", "context block", the gradient over one side against its size at 0.
+  The words were solved for last: theirs is 0 to rounding. The contexts' is at most ``tol`` of its size at 0.
+  "monotone loss": the trace never rises, and ends with the loss.
+- AdaGrad and SGD: "below biases alone", the weighted squares are at most the least that biases without
+  factors reach (those of 0 without biases), found by alternating weighted means. A fit that did not begin to
+  learn fails it.
+
+None is a claim of optimality: the problem is not convex in both sides together. The rounding of a gradient is
+bounded by (sqrt(k) + sqrt(entries)) eps times the sums of the sizes of what is added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..certificate import Claim, Kind
+
+__all__ = ["claims"]
+
+Array = NDArray[np.float64]
+_EPS = float(np.finfo(np.float64).eps)
+_CHECKED = 16  # numbers whose slopes are checked
+_SWEEPS = 500  # of alternating means
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One side: its factors with biases, what they are fitted to, and the entries of its rows."""
+
+    own: Array
+    features: Array
+    shift: Array
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    logs: Array
+    weights: Array
+    reg: float
+
+    def entries(self, i: int) -> tuple[Array, Array, Array]:
+        """Features, targets and weights of row i."""
+        here = slice(self.indptr[i], self.indptr[i + 1])
+        at = self.indices[here]
+        return self.features[at], self.logs[here] - self.shift[at], self.weights[here]
+
+    def loss(self, i: int, z: Array) -> float:
+        """What of the objective depends on row i, at z."""
+        F, t, f = self.entries(i)
+        e = F @ z - t
+        return 0.5 * float((f * e) @ e) + 0.5 * self.reg * float(z @ z)
+
+    def slope(self, i: int) -> Array:
+        F, t, f = self.entries(i)
+        slope: Array = (f * (F @ self.own[i] - t)) @ F + self.reg * self.own[i]
+        return slope
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Over the rows of a side: squares of residuals, gradients and sizes that bound their rounding."""
+
+    squares: float
+    spread: float
+    gradient: float
+    at_zero: float
+    floor: float
+
+
+def claims(model: Any, counts: Any) -> list[Claim]:
+    """The claims about a fitted model on its counts."""
+    n, k = counts.shape[0], int(model.n_components)
+    shapes = {np.shape(model.word_factors_), np.shape(model.context_factors_)}
+    if shapes != {(n, k)} or counts.nnz == 0:
+        why = f"factors of shapes {sorted(shapes)} for {n} words and {counts.nnz} pairs"
+        return [Claim.check("loss", why, Kind.EXACT, math.nan, 0.0, "TXT-3")]
+    words, contexts = _sides(model, counts)
+    of_words = _sums(words)
+    out = [_loss_claim(model, words, contexts, of_words), _vector_claim(model)]
+    out.append(_slope_claim(words, contexts))
+    if model.solver == "als":
+        out += _block_claims(model, of_words, _sums(contexts))
+        out.append(_monotone_claim(model))
+    else:
+        out.append(_below_claim(model, counts, words, of_words))
+    return out
+
+
+def _sides(model: Any, counts: Any) -> tuple[Rows, Rows]:
+    csr = sp.csr_array(counts, dtype=np.float64)
+    parts = []
+    for factors, biases in (
+        (model.word_factors_, model.word_biases_),
+        (model.context_factors_, model.context_biases_),
+    ):
+        own = np.asarray(factors, dtype=np.float64)
+        if model.biases:
+            own = np.column_stack([own, np.asarray(biases, dtype=np.float64)])
+        parts.append(own)
+    sides = []
+    for own, other, matrix in ((parts[0], parts[1], csr), (parts[1], parts[0], csr.T.tocsr())):
+        features, shift = other, np.zeros(len(other))
+        if model.biases:
+            features, shift = other.copy(), other[:, -1].copy()
+            features[:, -1] = 1.0
+        weights = np.ones(matrix.nnz)
+        if model.weighting == "glove":
+            weights = np.minimum(1.0, (matrix.data / model.x_max) ** model.alpha)
+        sides.append(
+            Rows(
+                own, features, shift, matrix.indptr, matrix.indices, np.log(matrix.data), weights,
+                float(model._reg()),
+            )
+        )  # fmt: skip
+    return sides[0], sides[1]
+
+
+def _sums(rows: Rows) -> Sums:
+    n, k = rows.own.shape
+    norms, own = np.linalg.norm(rows.features, axis=1), np.linalg.norm(rows.own, axis=1)
+    gradient, at_zero, size, squares, spread = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(n):
+        F, t, f = rows.entries(i)
+        e = F @ rows.own[i] - t
+        g = (f * e) @ F + rows.reg * rows.own[i]
+        h = (f * t) @ F
+        at = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
+        big = f * (norms[at] * own[i] + np.abs(t) + 2.0 * np.abs(rows.shift[at]))
+        gradient += float(g @ g)
+        at_zero += float(h @ h)
+        size += (float(big @ norms[at]) + rows.reg * own[i]) ** 2
+        squares += float((f * e) @ e)
+        spread += float(big @ np.abs(e))
+    longest = float(np.diff(rows.indptr).max(initial=0))
+    floor = _EPS * (math.sqrt(k) + math.sqrt(longest)) * math.sqrt(size)
+    return Sums(squares, spread, math.sqrt(gradient), math.sqrt(at_zero), floor)
+
+
+def _loss_claim(model: Any, words: Rows, contexts: Rows, found: Sums) -> Claim:
+    penalty = words.reg * (float((words.own**2).sum()) + float((contexts.own**2).sum()))
+    loss = 0.5 * (found.squares + penalty)
+    away = abs(float(model.loss_) - loss)
+    terms = math.sqrt(words.own.shape[1]) + math.sqrt(len(words.logs)) + 8.0
+    floor = terms * _EPS * (found.spread + found.squares + penalty)
+    statement = (
+        f"half the weighted squares plus the penalty is {loss:.6g}; the record is off by {away:.2g}"
+    )
+    return Claim.check("loss", statement, Kind.EXACT, away, floor, "TXT-3")
+
+
+def _vector_claim(model: Any) -> Claim:
+    sums = np.asarray(model.word_factors_) + np.asarray(model.context_factors_)
+    same = np.shape(model.vectors_) == sums.shape
+    away = float(np.abs(np.asarray(model.vectors_) - sums).max(initial=0.0)) if same else math.nan
+    statement = f"the vectors are the sums of words' and contexts' factors, up to {away:.2g}"
+    return Claim.check("vectors", statement, Kind.EXACT, away, 0.0, "TXT-4")
+
+
+def _slope_claim(words: Rows, contexts: Rows) -> Claim:
+    rng, worst = np.random.default_rng(0), 0.0
+    for _ in range(_CHECKED):
+        rows = words if rng.random() < 0.5 else contexts
+        i = int(rng.choice(np.flatnonzero(np.diff(rows.indptr))))
+        a = int(rng.integers(rows.own.shape[1]))
+        step = np.zeros(rows.own.shape[1])
+        step[a] = 1.0
+        up, down = rows.loss(i, rows.own[i] + step), rows.loss(i, rows.own[i] - step)
+        gap = abs(0.5 * (up - down) - float(rows.slope(i)[a]))
+        worst = max(worst, gap / (up + down)) if up + down > 0.0 else worst
+        worst = math.nan if math.isnan(gap) else worst
+    bound = _EPS * (16.0 + math.sqrt(words.own.shape[1]) + math.sqrt(len(words.logs)))
+    statement = f"{_CHECKED} slopes of the loss are its differences, up to {worst:.2g} of the loss"
+    return Claim.check("gradient check", statement, Kind.EXACT, worst, bound, "TXT-3")
+
+
+def _block_claims(model: Any, words: Sums, contexts: Sums) -> list[Claim]:
+    out = []
+    for name, sums in (("word", words), ("context", contexts)):
+        share = f"{sums.gradient / sums.at_zero:.2g} of its size at 0" if sums.at_zero else "0"
+        statement = (
+            f"the gradient over the {name}s is {sums.gradient:.3g}, {share}; no optimality claim"
+        )
+        bound = sums.floor if name == "word" else float(model.tol) * sums.at_zero
+        out.append(
+            Claim.check(
+                f"{name} block", statement, Kind.STATIONARY, sums.gradient, bound, "TXT-4", floor=sums.floor
+            )
+        )  # fmt: skip
+    return out
+
+
+def _monotone_claim(model: Any) -> Claim:
+    trace = np.append(np.asarray(model.loss_trace_, dtype=np.float64), float(model.loss_))
+    rise = float(np.diff(trace).max(initial=0.0)) if np.isfinite(trace).all() else math.nan
+    bound = 1e3 * _EPS * float(np.abs(trace).max())
+    statement = f"over {len(trace) - 1} iterations the loss rose by {rise:.2g} at most"
+    return Claim.check("monotone loss", statement, Kind.BOUND, rise, bound, "MF-5")
+
+
+def _below_claim(model: Any, counts: Any, words: Rows, found: Sums) -> Claim:
+    f, x = words.weights, words.logs
+    best = 0.5 * float((f * x) @ x)
+    if model.biases:
+        b, c = _biases(sp.csr_array((f, words.indices, words.indptr), counts.shape), f * x)
+        rest = x - np.repeat(b, np.diff(words.indptr)) - c[words.indices]
+        best = 0.5 * float((f * rest) @ rest)
+    loss = 0.5 * found.squares
+    what = "biases alone" if model.biases else "no factors"
+    statement = (
+        f"half the weighted squares are {loss:.6g}, and {best:.6g} with {what}; no optimality claim"
+    )
+    return Claim.check("below biases alone", statement, Kind.EMPIRICAL, loss, best, "TXT-4")
+
+
+def _biases(F: Any, right: Array) -> tuple[Array, Array]:
+    """The minimum over b and c of sum f (x - b_i - c_j)^2, by alternating weighted means."""
+    G = sp.csr_array((right, F.indices, F.indptr), F.shape)
+    T = F.T.tocsr()
+    by_row, by_column = np.asarray(F.sum(axis=1)), np.asarray(F.sum(axis=0))
+    rows, columns = np.asarray(G.sum(axis=1)), np.asarray(G.sum(axis=0))
+    by_row[by_row == 0.0] = by_column[by_column == 0.0] = 1.0
+    c = np.zeros(F.shape[1])
+    for _ in range(_SWEEPS):
+        b = (rows - F @ c) / by_row
+        new = (columns - T @ b) / by_column
+        moved, c = float(np.abs(new - c).max()), new
+        if moved <= 1e-7 * (1.0 + float(np.abs(c).max())):
+            break
+    return b, c

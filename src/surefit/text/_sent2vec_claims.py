@@ -1,0 +1,145 @@
+r"""What is claimed about sentence vectors, decided in float64 by code that no solver uses.
+
+The loss of a sentence is summed over its words w_t, h_t the mean of the others, N_t words drawn at random:
+
+    sum_t log(1 + exp(-<u_{w_t}, h_t>)) + sum_{v in N_t, v != w_t} log(1 + exp(<u_v, h_t>)).
+
+The drawn words are a function of a fixed seed and the counts, so that everyone draws the same.
+
+- "loss", "held-out loss": the recorded mean over some sentences is that of these vectors.
+- "better than untrained": it is below that of output vectors 0, log 2 for each product.
+- "gradient": the squared length of the kernel's own step over some sentences is the derivative of the loss
+  along the gradient, by a central difference.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from ..certificate import Claim, Kind
+
+__all__ = ["claims", "drawn", "noise_shares", "some"]
+
+Array = NDArray[np.float64]
+_SEED, _SOME, _STEPS = 20180301, 256, 4
+
+
+def noise_shares(counts: Any) -> Array:
+    """The probability of each word to be drawn: the square root of its count."""
+    roots = np.sqrt(np.asarray(counts, dtype=np.float64))
+    return np.asarray(roots / roots.sum())
+
+
+def drawn(counts: Any, size: int) -> NDArray[np.int32]:
+    """Words drawn with the fixed seed."""
+    p = noise_shares(counts)
+    return np.random.default_rng(_SEED).choice(len(p), size, p=p).astype(np.int32)
+
+
+def some(
+    encoded: Any, rows: Any, count: int = _SOME
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Words and starts of some of the sentences of two words or more, spread over ``rows``."""
+    rows = rows[np.diff(encoded.starts)[rows] > 1]
+    if len(rows) > count:
+        rows = rows[np.linspace(0, len(rows) - 1, count).astype(np.int64)]
+    parts = [np.asarray(encoded.ids[encoded.starts[i] : encoded.starts[i + 1]]) for i in rows]
+    starts = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+    return np.concatenate([np.empty(0, np.int32), *parts]).astype(np.int32), starts
+
+
+def claims(model: Any, encoded: Any, train: Any, held: Any) -> list[Claim]:
+    """The claims; ``train`` and ``held`` are the numbers of the sentences of each part."""
+    found, free, size = _mean_loss(model, *some(encoded, train))
+    away = abs(float(model.loss_) - found)
+    bound = 1e-10 * (1.0 + size)
+    out = [
+        Claim.check(
+            "loss",
+            f"the mean loss of a word is {found:.6g}, which the record misses by {away:.2g}",
+            Kind.EXACT, away, bound, "TXT-7",
+        ),
+        Claim.check(
+            "better than untrained",
+            f"the mean loss of a word is {found:.6g}, that of untrained vectors {free:.6g}",
+            Kind.BOUND, found, free, "TXT-7",
+        ),
+        _gradient_claim(model, *some(encoded, train, _STEPS)),
+    ]  # fmt: skip
+    if len(held):
+        found, free, size = _mean_loss(model, *some(encoded, held))
+        away = abs(float(model.validation_loss_) - found)
+        statement = (
+            f"on held-out sentences the mean loss of a word is {found:.6g} ({free:.6g} untrained), which the "
+            f"record misses by {away:.2g}"
+        )
+        worst = away if found < free else math.nan
+        out.append(Claim.check("held-out loss", statement, Kind.EMPIRICAL, worst, bound, "TXT-7"))
+    return out
+
+
+def _pairs(model: Any, ids: Any, starts: Any) -> Any:
+    """(sentence's words, position, words of the products, signs) for each target."""
+    k = int(model.negative)
+    noise = drawn(model.word_counts_, max(1, k * len(ids)))
+    for begin, end in pairwise(starts.tolist()):
+        for t in range(begin, end):
+            others = noise[k * t : k * (t + 1)]
+            others = others[others != ids[t]]
+            signs = np.append(-1.0, np.ones(len(others)))
+            yield ids[begin:end], t - begin, np.append(ids[t], others), signs
+
+
+def _mean_loss(model: Any, ids: Any, starts: Any) -> tuple[float, float, float]:
+    """The mean over the words, that of output vectors 0, and the largest product."""
+    total, products, largest = 0.0, 0, 0.0
+    for words, t, outs, signs in _pairs(model, ids, starts):
+        h = np.delete(model.vectors_[words].astype(np.float64), t, axis=0).mean(axis=0)
+        s = model.output_vectors_[outs].astype(np.float64) @ h
+        total += float(np.logaddexp(0.0, signs * s).sum())
+        products += len(outs)
+        largest = max(largest, float(np.abs(s).max()))
+    return total / max(len(ids), 1), products * math.log(2.0) / max(len(ids), 1), largest
+
+
+def _gradient_claim(model: Any, ids: Any, starts: Any) -> Claim:
+    noise = drawn(model.word_counts_, max(1, int(model.negative) * len(ids)))
+    words = np.unique(np.concatenate([ids, noise]))
+    place = dict(zip(words.tolist(), range(len(words))))
+    Z, U = (part[words].astype(np.float64) for part in (model.vectors_, model.output_vectors_))
+    pairs = [
+        (np.array([place[w] for w in own]), t, np.array([place[w] for w in outs]), signs)
+        for own, t, outs, signs in _pairs(model, ids, starts)
+    ]
+
+    def value(Z: Array, U: Array) -> float:
+        found = 0.0
+        for own, t, outs, signs in pairs:
+            h = np.delete(Z[own], t, axis=0).mean(axis=0)
+            found += float(np.logaddexp(0.0, signs * (U[outs] @ h)).sum())
+        return found
+
+    G, H = np.zeros_like(Z), np.zeros_like(U)
+    for own, t, outs, signs in pairs:
+        rest = np.delete(own, t)
+        h = Z[rest].mean(axis=0)
+        slopes = signs * expit(signs * (U[outs] @ h))
+        np.add.at(H, outs, np.outer(slopes, h))
+        np.add.at(G, rest, slopes @ U[outs] / len(rest))
+    square = float(np.square(G).sum() + np.square(H).sum())
+    length = 1e-5 / max(math.sqrt(square), 1e-300)
+    slope = (value(Z + length * G, U + length * H) - value(Z - length * G, U - length * H)) / (
+        2.0 * length
+    )
+    away = abs(slope - float(model.probe_slope_)) / max(abs(slope), 1e-300)
+    statement = (
+        f"the step over {len(starts) - 1} sentences is a gradient: its squared length and a central "
+        f"difference of the loss along it differ by a share of {away:.1e}"
+    )
+    return Claim.check("gradient", statement, Kind.EXACT, away, 1e-4, "TXT-7")

@@ -1,0 +1,189 @@
+"""Sentence vectors: order does not matter, and vectors trained for it average better (TXT-7)."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.data import data_folder
+from threadpoolctl import threadpool_limits
+
+import surefit
+from surefit.certificate import CertificateWarning
+from surefit.text import Corpus
+from surefit.text.fasttext import FastTextClassifier
+from surefit.text.sent2vec import Sent2Vec
+from surefit.text.sentences import SentenceVectors
+
+
+def topics(n: int, seed: int, words: int = 600, classes: int = 4) -> tuple[list[str], Any]:
+    """Sentences of 15 words, a third of them from the topic's own words, the others from all."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    own = rng.integers(words // classes, size=(n, 5)) * classes + y[:, None]
+    ids = np.concatenate([own, rng.integers(words, size=(n, 10))], axis=1)
+    return [" ".join(f"w{i}" for i in rng.permuted(row)) for row in ids], y
+
+
+def news() -> tuple[list[str], Any]:
+    folder = data_folder()
+    if folder is None or not (folder / "text" / "ag_news").is_dir():
+        pytest.skip("the texts are not at hand")
+    with gzip.open(folder / "text" / "ag_news" / "test.csv.gz", "rt", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    return [f"{a} {b}".lower() for _, a, b in rows], np.array([int(row[0]) for row in rows])
+
+
+def some_vectors(seed: int = 0, d: int = 7) -> Any:
+    rng = np.random.default_rng(seed)
+    words = [f"w{i}" for i in range(50)]
+    return SimpleNamespace(
+        words=words, vectors=rng.normal(size=(50, d)), counts=rng.integers(1, 99, 50)
+    )
+
+
+# ---------------------------------------------------------------------------- TXT-7
+
+
+@pytest.mark.spec("TXT-7")
+@pytest.mark.parametrize("pooling", ["mean", "sum", "weighted"])
+def test_order_does_not_matter_to_the_last_bit(pooling: str) -> None:
+    rng = np.random.default_rng(1)
+    texts = [[f"w{i}" for i in rng.integers(60, size=size)] for size in rng.integers(1, 200, 300)]
+    mixed = [list(rng.permutation(text)) for text in texts]
+    pool = SentenceVectors(some_vectors(), pooling=pooling)
+    np.testing.assert_array_equal(pool.transform(texts), pool.transform(mixed))
+
+
+@pytest.mark.spec("TXT-7")
+@pytest.mark.parametrize("source", ["made", "news"])
+@pytest.mark.parametrize("how", ["supervised", "sent2vec"])
+def test_trained_averages_beat_fixed_ones(source: str, how: str) -> None:
+    """Fixed: random vectors for the same words. The margin is above two standard errors of it."""
+    X, y = topics(4000, seed=0) if source == "made" else news()
+    cut = len(X) * 3 // 4
+    if how == "supervised":
+        trained: Any = FastTextClassifier(20, learning_rate=0.5, max_iter=10, random_state=0)
+        trained.fit(X[:cut], y[:cut])
+    else:
+        trained = Sent2Vec(20, max_iter=10, subsample=1e-3, random_state=0).fit(X[:cut])
+    vectors = np.random.default_rng(0).normal(size=trained.vectors_.shape)
+    fixed = SentenceVectors(SimpleNamespace(words=trained.words_, vectors=vectors))
+
+    def right(represent: Any) -> Any:
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+        return model.fit(represent(X[:cut]), y[:cut]).predict(represent(X[cut:])) == y[cut:]
+
+    margin = right(trained.transform).astype(float) - right(fixed.transform)
+    assert margin.mean() > 2 * margin.std() / math.sqrt(len(margin))
+
+
+# ---------------------------------------------------------------------------- pooling
+
+
+def test_pooling_by_hand() -> None:
+    known = some_vectors()
+    v, text = known.vectors, ["w3 w5 w3 unknown"]
+    total = 2 * v[3] + v[5]
+    np.testing.assert_allclose(SentenceVectors(known, pooling="sum").transform(text)[0], total)
+    np.testing.assert_allclose(SentenceVectors(known).transform(text)[0], total / 3)
+    a = 1e-3 / (1e-3 + known.counts / known.counts.sum())
+    weighted = (2 * a[3] * v[3] + a[5] * v[5]) / 3
+    found = SentenceVectors(known, pooling="weighted").transform(text)[0]
+    np.testing.assert_allclose(found, weighted)
+    unit = SentenceVectors(known, normalise=True).transform([*text, "unknown"])
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), [1, 0])
+
+
+def test_the_common_direction_is_removed() -> None:
+    known = some_vectors()
+    known.vectors = known.vectors + 5.0
+    X, _ = topics(200, seed=3, words=50)
+    plain = SentenceVectors(known).transform(X)
+    pool = SentenceVectors(known, remove_component=True).fit(X)
+    first = np.linalg.svd(plain, full_matrices=False)[2][0]
+    assert abs(float(first @ pool.component_)) == pytest.approx(1.0)
+    np.testing.assert_allclose(pool.transform(X) @ first, 0.0, atol=1e-10)
+
+
+def test_bad_input_of_pooling() -> None:
+    known = some_vectors()
+    with pytest.raises(ValueError, match="text 1 has no known word"):
+        SentenceVectors(known, unknown="error").transform(["w1", "x"])
+    with pytest.raises(TypeError, match="vectors must have words_ and vectors_"):
+        SentenceVectors(3).transform(["w1"])
+    bare = SimpleNamespace(words=["a"], vectors=[[1.0]])
+    with pytest.raises(ValueError, match="needs the counts of the words"):
+        SentenceVectors(bare, pooling="weighted").transform(["a"])
+    with pytest.raises(ValueError, match="one row for each word"):
+        SentenceVectors(SimpleNamespace(words=["a", "b"], vectors=[[1.0]])).transform(["a"])
+    with pytest.raises(ValueError, match="X is one str"):
+        SentenceVectors(known).transform("w1 w2")
+
+
+# ---------------------------------------------------------------------------- sent2vec
+
+
+def test_tampering_is_seen() -> None:
+    X, _ = topics(600, seed=4, words=80)
+    model = Sent2Vec(6, max_iter=10, subsample=0, validation_fraction=0.2, random_state=0).fit(X)
+    assert surefit.verify(model, X).ok
+
+    def failed() -> set[str]:
+        return {claim.name for claim in surefit.verify(model, X).failed}
+
+    Z, U = model.vectors_, model.output_vectors_
+    model.output_vectors_ = 0.9 * U
+    assert failed() == {"loss", "gradient", "held-out loss"}
+    model.output_vectors_ = -5 * U
+    assert "better than untrained" in failed()
+    model.output_vectors_, model.vectors_ = U, Z[::-1].copy()
+    assert {"loss", "gradient"} <= failed()
+    model.vectors_ = Z
+    assert surefit.verify(model, X).ok
+    assert {c.name for c in surefit.verify(model, X[::-1]).failed} >= {"data"}
+
+
+def test_untrained_vectors_are_said_to_be() -> None:
+    X, _ = topics(100, seed=0, words=20)
+    with pytest.warns(CertificateWarning, match="raise learning_rate"):
+        model = Sent2Vec(4, learning_rate=1e-30, max_iter=1, random_state=0).fit(X)
+    assert model.loss_ == pytest.approx(11 * math.log(2), rel=0.1)  # less what was drawn twice
+
+
+def test_deterministic_whatever_the_threads() -> None:
+    X, _ = topics(2000, seed=5)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            model = Sent2Vec(8, max_iter=2, dropout=0.2, deterministic=True, random_state=7)
+            found.append(model.fit(X).vectors_)
+    np.testing.assert_array_equal(*found)
+
+
+def test_save_and_load_and_clone(tmp_path: Path) -> None:
+    X, _ = topics(300, seed=6, words=40)
+    model = clone(Sent2Vec(5, max_iter=5, random_state=0)).fit(Corpus(X))
+    model.save(tmp_path / "s.surefit")
+    loaded = surefit.load(tmp_path / "s.surefit")
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+    assert surefit.verify(loaded, X).ok
+
+
+def test_bad_input_of_training() -> None:
+    with pytest.raises(ValueError, match="no sentence has two known words"):
+        Sent2Vec(3, min_count=1).fit(["a", "b"])
+    with pytest.raises(ValueError, match="leaves no word"):
+        Sent2Vec(3, min_count=9).fit(["a b", "b a"])
+    with pytest.raises(ValueError, match="the corpus is empty"):
+        Sent2Vec(3).fit([""])
