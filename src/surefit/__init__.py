@@ -62,6 +62,7 @@ _MODULES = (
     "svm",
     "table",
     "testing",
+    "text",
 )
 
 if TYPE_CHECKING:

@@ -172,10 +172,13 @@ def test_the_same_vectors_for_any_number_of_threads(solver):
 
 
 def test_threads_that_do_not_wait_learn_as_well():
+    """The loss still halves every other epoch here: they may be two epochs behind, not more."""
     N = counts(300, 0.3)
     free = GloVe(8, max_iter=20, random_state=0).fit(N)
     waiting = GloVe(8, max_iter=20, random_state=0, deterministic=True).fit(N)
-    assert free.loss_ == pytest.approx(waiting.loss_, rel=0.1)
+    assert free.loss_ < waiting.loss_trace_[-3]
+    assert waiting.loss_ < 0.01 * waiting.loss_trace_[0]
+    assert free.certificate_.ok
 
 
 def test_steps_that_diverge_are_told():

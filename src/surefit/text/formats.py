@@ -33,6 +33,8 @@ FORMATS = ("word2vec", "word2vec-binary", "fasttext")
 MAGIC = (793712314).to_bytes(4, "little")  # of fastText's .bin
 WORD = 1 << 16  # bytes of a word, at most
 _NUMBER = 64  # bytes of a number in text, at most
+_LARGEST = float(np.finfo(np.float32).max)
+_PLAIN = bytes(k for k in range(128) if chr(k).isalnum() or chr(k) in "+-._()# \t\r\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,14 +191,10 @@ def _sniff(source: Source) -> str:
     if head.startswith(MAGIC):
         return "fasttext"
     first, _, rest = head.partition(b"\n")
-    if (header := _header(first)) is None:
+    if (header := _header(first)) is None or not rest:
         return "word2vec"
-    fields = rest.partition(b"\n")[0].split()
-    whole = len(rest) < BLOCK // 8 or b"\n" in rest
-    text = len(fields) > 1 and all(_value(field) is not None for field in fields[1:])
-    if text or (whole and len(fields) == header[1] + 1 and _value(fields[-1]) is not None):
-        return "word2vec"
-    return "word2vec-binary" if rest else "word2vec"
+    numbers = rest.partition(b" ")[2][: 4 * min(header[1], BLOCK)]
+    return "word2vec-binary" if numbers.translate(None, _PLAIN) else "word2vec"
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
@@ -304,7 +302,7 @@ def _careful(
         value = _value(field)
         if value is None:
             raise source.fail(f"line {line}: number {j + 1} is {shortened(field)}.")
-        if not abs(value) <= np.finfo(np.float32).max:
+        if not abs(value) <= _LARGEST:
             raise source.fail(
                 f"line {line}: number {j + 1} of the word {shortened(fields[0])} is {field.decode()}, "
                 "which is not finite in float32."

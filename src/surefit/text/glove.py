@@ -84,7 +84,7 @@ class GloVe(Embedding):
         epochs lower the loss by less than a share ``tol``, and with 0 after ``max_iter`` epochs.
     deterministic : bool, default=False
         The same vectors for any number of threads. Threads then wait for each other some dozens of times an
-        epoch, which costs about a tenth of the speed on two cores. ALS and one thread are so anyway.
+        epoch, which costs 10 to 20 % of the speed on two cores. ALS and one thread are so anyway.
     tokenizer : callable, optional
         From a string to its words; :meth:`str.split` by default.
     lowercase : bool, default=False
