@@ -32,8 +32,8 @@ compiles. *Ceiling*: bf16 matrix products measured here, over 3.34 GFLOP. *PGD*:
 the contrast: of the others no network can be right within eps). Ours takes the gradient in bfloat16 and
 decides labels in float32; *until wrong* (`stop_early=True`) leaves a picture when it is wrong, *all steps*
 does not; the share of wrong pictures stands beside it. *evaluate*: four attacks, each row until it falls,
-against the same attacks on all rows one by one. *Smoothing*: noise samples that the sequential test needs against the fixed number,
-same confidence, radii and rows; the ratio is of samples.
+against the same attacks on all rows one by one. *Smoothing*: noise samples that the sequential test needs
+against the fixed number, same confidence, radii and rows; the ratio is of samples.
 """
 WHY = """
 What stands in the way of PGD's goal where pictures hold out: of the 0.36 s of all ten steps 0.27 s are passes

@@ -7,6 +7,7 @@ holds its state dict. ``module_`` is in evaluation mode and takes what ``_tensor
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,7 +30,7 @@ from .precision import pick_device
 
 __all__ = ["ClassifierPart", "Network", "seeded"]
 
-ROWS = 4096  # passed at once in predictions
+ROWS, NUMBERS = 4096, 1 << 24  # passed at once in predictions, at most
 
 
 class Network(Certified):
@@ -90,7 +91,7 @@ class Network(Certified):
                 dtype=list(self.dtypes),
                 accept_sparse=["csr", "csc", "coo"] if self.sparse else False,
             )
-            X = X.toarray() if sp.issparse(X) else X
+            X = X.tocsr() if sp.issparse(X) else X
         shape = tuple(int(size) for size in X.shape[1:])
         if reset:
             self.input_shape_ = shape
@@ -119,14 +120,15 @@ class Network(Certified):
             )
         X = self._checked(X, reset=reset)
         y = self._labels(to_numpy(y) if is_torch(y) else y)
-        if len(y) != len(X):
+        n = X.shape[0]
+        if len(y) != n:
             raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {len(X)} rows and "
+                f"Found input variables with inconsistent numbers of samples: X has {n} rows and "
                 f"y has {len(y)}."
             )
         weight = to_numpy(sample_weight) if is_torch(sample_weight) else sample_weight
         if weight is not None:
-            weight = check_weights(weight, np.empty((len(X), 1)))
+            weight = check_weights(weight, np.empty((n, 1)))
         return X, y, weight
 
     def _tensor(self, X: Any) -> torch.Tensor:
@@ -139,6 +141,7 @@ class Network(Certified):
         first = next((p for p in self.module_.parameters() if p.is_floating_point()), None)
         device = torch.device("cpu") if first is None else first.device
         dtype = torch.float32 if first is None else first.dtype
+        X = X.toarray() if sp.issparse(X) else X
         X = X if is_torch(X) else torch.from_numpy(_writable(X))
         return self._shaped(X.to(device, dtype))
 
@@ -151,12 +154,16 @@ class Network(Certified):
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         module = self.module_
+        n, size = X.shape[0], max(1, min(ROWS, NUMBERS // max(1, math.prod(X.shape[1:]))))
         with torch.inference_mode():
             parts = [
-                module(self._placed(X[start : start + ROWS])).cpu()
-                for start in range(0, len(X), ROWS)
+                module(self._passed(X[start : start + size])).cpu() for start in range(0, n, size)
             ]
         return torch.cat(parts)
+
+    def _passed(self, X: Any) -> Any:
+        """Checked rows as they are passed in predictions."""
+        return self._placed(X)
 
     # ------------------------------------------------------------------ the certificate
 
@@ -170,7 +177,7 @@ class Network(Certified):
             recorded=float(getattr(self, "final_loss_", np.nan)),
             recorded_sample=float(getattr(self, "sample_loss_", np.nan)),
             fresh=self._fresh,
-            **self._run_facts(len(X)),
+            **self._run_facts(X.shape[0]),
         )
 
     def _run_facts(self, n: int) -> dict[str, Any]:

@@ -46,7 +46,7 @@ from .initialisation import gradient_norms, variance_by_depth
 __all__ = ["Problem", "mean_loss", "network_claims", "sample_loss"]
 
 SAMPLE = 64  # rows that the claims about gradients look at
-BLOCK = 1024  # rows passed at once
+BLOCK, NUMBERS = 1024, 1 << 24  # rows, and numbers of them, passed at once at most
 DIRECTIONS = 3
 STEPS = (1e-5, 1e-6, 1e-7, 1e-4)  # shares of the weights' length
 MOST_STEPS = 2000  # of a run that is repeated
@@ -147,10 +147,12 @@ def mean_loss(
     n = len(target)
     total, size, mass = 0.0, 0.0, 0.0
     with torch.inference_mode(), _exact_products():
-        for start in range(0, n, BLOCK):
-            rows = np.arange(start, min(start + BLOCK, n))
+        size_of_row = max(1, inputs(np.arange(1)).numel())
+        block = max(1, min(BLOCK, NUMBERS // size_of_row))
+        for start in range(0, n, block):
+            rows = np.arange(start, min(start + block, n))
             output = module(inputs(rows))
-            losses = loss(output, target[start : start + BLOCK].to(output.device)).double()
+            losses = loss(output, target[start : start + block].to(output.device)).double()
             w = torch.ones(len(rows), dtype=torch.float64)
             if weight is not None:
                 w = torch.from_numpy(weight[rows])

@@ -31,10 +31,12 @@ import tempfile
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ..design import RowBlocks
+from .sparse_rows import SparseRows
 
 __all__ = ["Batches", "mixed", "row_at"]
 
@@ -103,7 +105,8 @@ class Batches:
     Parameters
     ----------
     data : (X, y), X, RowBlocks or a map-style dataset
-        Arrays, tensors and memory maps are indexed; without y the target is the input itself. RowBlocks are
+        Arrays, tensors and memory maps are indexed; without y the target is the input itself. A batch of a
+        scipy sparse matrix is :class:`~surefit.nn.sparse_rows.SparseRows`, which ``MLP`` takes. RowBlocks are
         written once to a temporary file, for rows can be drawn from there at random; their targets and
         weights are the named ones. A dataset has ``__len__`` and ``__getitem__``, which gives (x, y).
     batch_size : int
@@ -206,6 +209,10 @@ class Batches:
         """The array as something that can be indexed by rows: on the device where it is in memory."""
         if isinstance(array, torch.Tensor):
             return self._kept(array.detach(), target)
+        if isinstance(array, SparseRows):
+            return array
+        if sp.issparse(array):
+            return SparseRows.of(array)
         array = np.asanyarray(array)
         if array.dtype.kind not in "biuf":
             name = "y" if target else "X"
@@ -240,6 +247,8 @@ class Batches:
 
 
 def _taken(source: Any, rows: NDArray[np.int64]) -> Any:
+    if isinstance(source, SparseRows):
+        return source.take(rows)
     if isinstance(source, torch.Tensor):
         # three times as fast as source[rows] for rows of pictures
         return source.index_select(0, torch.from_numpy(rows).to(source.device, non_blocking=True))

@@ -29,6 +29,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
@@ -46,6 +47,7 @@ from ._descent import Descent
 from ._estimator_base import ClassifierPart, Network, is_multilabel
 from .batches import mixed
 from .precision import pick_device
+from .sparse_rows import SparseRows, linear, mostly_zero
 from .train import NonFiniteLoss, Training, train
 
 __all__ = ["MLP", "MLPClassifier", "MLPRegressor"]
@@ -85,6 +87,16 @@ class MLP(nn.Sequential):
                 parts += [nn.Dropout(dropout)] if dropout else []
             parts.append(nn.Linear(inputs, outputs))
         super().__init__(*parts)
+
+    def forward(self, input: Any) -> torch.Tensor:
+        """The outputs of rows, a tensor or :class:`~surefit.nn.sparse_rows.SparseRows`."""
+        if not isinstance(input, SparseRows):
+            return super().forward(input)
+        first, *others = self
+        output = linear(input, first.weight, first.bias)
+        for part in others:
+            output = part(output)
+        return output
 
     def layers(self) -> list[nn.Linear]:
         """The linear layers."""
@@ -222,14 +234,14 @@ class BaseMLP(Network):
                 "Solver produced non-finite parameter weights. The input data may contain large values and "
                 "need to be preprocessed."
             )
-        self.descent_steps_ = self._descent_steps(len(X))
+        self.descent_steps_ = self._descent_steps(X.shape[0])
         self._record_loss(X, y, sample_weight)
         return self._seal(X, y, sample_weight, stopped)
 
     def _by_steps(self, X: Any, y: Any, weight: Any, rng: Any, incremental: bool) -> str:
         if self.early_stopping and incremental:
             raise ValueError("partial_fit does not support early_stopping=True")
-        rows, held = np.arange(len(X)), None
+        rows, held = np.arange(X.shape[0]), None
         if self.early_stopping:
             rows, held = train_test_split(
                 rows,
@@ -251,6 +263,7 @@ class BaseMLP(Network):
                 stacklevel=4,
             )
         descent = self.__dict__.get("_descent")
+        data = self._training_rows(X if held is None else X[rows])
         if descent is None:
             self._module.to(pick_device(self.device, self._module))
             descent = self._descent = Descent(self._module, self._loss(), self)
@@ -268,7 +281,7 @@ class BaseMLP(Network):
         self.n_iter_ = 0
         try:
             done = train(
-                self._module, (X if whole else X[rows], target), descent.loss,
+                self._module, (data, target), descent.loss,
                 epochs=1 if incremental else self.max_iter, batch_size=size,
                 optimizer=descent.optimizer, lr=self.learning_rate_init,
                 weight_decay=self.alpha, schedule=descent.rate, precision="float32",
@@ -295,6 +308,20 @@ class BaseMLP(Network):
             )
         return done.stop
 
+    def _training_rows(self, X: Any) -> Any:
+        """X as the trainer's data: on a processor zeros are left out where there are many."""
+        if self.augment is not None or self.compile:
+            return X.toarray() if sp.issparse(X) else X
+        if pick_device(self.device, self._module).type == "cpu" and mostly_zero(X):
+            return SparseRows.of(X)
+        return X
+
+    def _passed(self, X: Any) -> Any:
+        first = self._layers()[0].weight
+        if not sp.issparse(X) or first.device.type != "cpu":
+            return self._placed(X)
+        return SparseRows.of(X).to("cpu", first.dtype)
+
     def _by_lbfgs(self, X: Any, target: torch.Tensor, weight: Any) -> str:
         """All rows at once, in float64."""
         from scipy.optimize import minimize
@@ -305,7 +332,7 @@ class BaseMLP(Network):
         module.double().train(False)
         device = pick_device(self.device, module)
         module.to(device)
-        x = self._placed(X)
+        x = self._passed(X)
         target = target.to(device)
         if target.is_floating_point():
             target = target.double()

@@ -109,10 +109,13 @@ def whole(value: Any) -> Any:
 
 
 def like(target: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """A whole tensor in the place and the split of another of its shape."""
-    moved = value.to(target.device, target.dtype)
+    """A whole tensor in the place, the split and the strides of another of its shape.
+
+    Fused optimisers go through the memory of weights and moments side by side, whatever their strides say.
+    """
     if not hasattr(target, "full_tensor"):
-        return moved
+        return torch.empty_like(target, requires_grad=False).copy_(value)
+    moved = value.to(target.device, target.dtype)
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(moved, target.device_mesh, target.placements)

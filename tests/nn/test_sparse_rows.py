@@ -1,0 +1,164 @@
+"""Perceptrons on rows of which most entries are zero: the textbook's products, zeros left out."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import neural_network as theirs
+
+torch = pytest.importorskip("torch")
+
+from surefit.neural_network import MLPClassifier, MLPRegressor  # noqa: E402
+from surefit.nn.batches import Batches  # noqa: E402
+from surefit.nn.mlp import MLP  # noqa: E402
+from surefit.nn.sparse_rows import SparseRows, linear, mostly_zero  # noqa: E402
+from surefit.nn.train import train  # noqa: E402
+
+from .small import equal  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def sparse_table(n=300, d=40, share=0.1, seed=0, dtype=float):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < share)
+    return X.astype(dtype), np.digitize(X[:, :10].sum(axis=1), [-0.3, 0.3])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.3, 1.0])
+@pytest.mark.parametrize("input_major", [False, True])
+def test_products_and_gradients_are_those_of_dense_rows(dtype, share, input_major):
+    """Up to the order of a sum of at most 70 terms of order 1: 70 eps, and as many for each of them."""
+    rng = np.random.default_rng(1)
+    X = sparse_table(50, 70, share)[0].astype(str(dtype)[6:])
+    weight = torch.tensor(rng.normal(size=(13, 70)), dtype=dtype)
+    weight = weight.t().contiguous().t() if input_major else weight
+    bias, slope = torch.tensor(rng.normal(size=13), dtype=dtype), torch.randn(50, 13, dtype=dtype)
+    found = []
+    for rows in (SparseRows.of(X), SparseRows.of(sp.csc_array(X)), torch.from_numpy(X)):
+        w, b = weight.clone().requires_grad_(), bias.clone().requires_grad_()
+        out = (
+            linear(rows, w, b)
+            if isinstance(rows, SparseRows)
+            else torch.nn.functional.linear(rows, w, b)
+        )
+        out.backward(slope)
+        found.append([out.detach(), w.grad, b.grad])
+    for mine in found[:2]:
+        for ours, dense in zip(mine, found[2], strict=True):
+            assert (ours - dense).abs().max() <= 100 * torch.finfo(dtype).eps * 10
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
+
+
+def test_compressed_rows_may_be_in_any_order_and_doubled():
+    X = sp.coo_array(([1.0, 2.0, 4.0, 8.0], ([0, 0, 1, 0], [2, 2, 0, 1])), shape=(3, 4))
+    rows = SparseRows.of(X)
+    assert rows.dense().tolist() == X.toarray().tolist()
+    assert rows.take(np.array([2, 0, 0])).dense().tolist() == X.toarray()[[2, 0, 0]].tolist()
+    assert (len(rows), rows.shape) == (3, (3, 4))
+    backwards = sp.csr_array((np.array([5, 6]), np.array([3, 1]), np.array([0, 2])), shape=(1, 4))
+    assert SparseRows.of(backwards).dense().tolist() == [[0, 6, 0, 5]]
+
+
+def test_nan_is_not_a_zero():
+    rows = SparseRows.of(np.array([[0.0, np.nan, -0.0, np.inf], [0.0, 0.0, 0.0, 2.0]]))
+    assert rows.indices.tolist() == [1, 3, 3]
+    assert rows.indptr.tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize("solver", ["adam", "sgd", "lbfgs"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_are_scikit_learn_s_on_sparse_matrices(solver, weighted):
+    """As tests/nn/test_mlp.py on dense rows; here the matrix is compressed for both."""
+    X, y = sparse_table()
+    weight = np.random.default_rng(2).uniform(0.2, 2.0, len(y)) if weighted else None
+    settings = {
+        "hidden_layer_sizes": (8, 6), "random_state": 1, "shuffle": False, "batch_size": 70,
+        "max_iter": 30, "alpha": 0.1, "learning_rate_init": 0.02, "solver": solver,
+    }  # fmt: skip
+    given = sp.csr_array(X)
+    ours = MLPClassifier(**settings).fit(given, y, sample_weight=weight)
+    other = theirs.MLPClassifier(**settings).fit(given, y, sample_weight=weight)
+    dense = MLPClassifier(**settings).fit(X, y, sample_weight=weight)
+    if solver == "lbfgs":
+        assert ours.loss_ <= other.loss_ * (1 + 1e-2)
+    else:
+        np.testing.assert_allclose(ours.loss_curve_, other.loss_curve_, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(ours.predict_proba(given), other.predict_proba(X), atol=1e-11)
+        np.testing.assert_allclose(dense.loss_curve_, other.loss_curve_, rtol=0, atol=1e-13)
+    assert ours.certificate_.ok
+    np.testing.assert_allclose(ours.predict_proba(given), ours.predict_proba(X), atol=1e-13)
+
+
+def test_a_mostly_zero_array_takes_the_short_way(monkeypatch):
+    from surefit.nn import mlp
+
+    X, y = sparse_table(dtype=np.float32)
+    assert mostly_zero(X)
+    assert not mostly_zero(X + 1)
+    seen = []
+    monkeypatch.setattr(
+        mlp, "linear", lambda rows, *rest: seen.append(len(rows)) or linear(rows, *rest)
+    )
+    model = MLPClassifier((16,), max_iter=2, batch_size=100, random_state=0).fit(X, y)
+    assert seen == [100] * 6
+    assert model.module_[0].weight.is_contiguous()
+    assert model.coefs_[0].dtype == np.float32
+    MLPClassifier((16,), max_iter=2, random_state=0).fit(X + 1, y)
+    assert len(seen) == 6
+
+
+def test_a_wide_sparse_matrix_stays_compressed():
+    """Dense, these rows would take 3.2 GB."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((2_000, 200_000), density=1e-4, rng=rng, format="csr")
+    y = np.asarray(X[:, :1000].sum(axis=1)).ravel() > 0
+    tracemalloc.start()
+    model = MLPRegressor(hidden_layer_sizes=(4,), max_iter=2, batch_size=500, random_state=0).fit(
+        X, y.astype(float)
+    )
+    model.predict(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6e8
+
+
+def test_checkpoints_of_weights_in_another_order(tmp_path):
+    """Weights, moments and averages lie column by column here; fused steps go through memory as it lies."""
+    X, y = sparse_table(dtype=np.float32)
+
+    def run(**given):
+        torch.manual_seed(0)
+        net = MLP([40, 8, 3])
+        net[0].weight.data = net[0].weight.data.t().contiguous().t()
+        loss = torch.nn.CrossEntropyLoss(reduction="none")
+        return train(net, (SparseRows.of(X), y), loss, optimizer="adam", epochs=4, ema=0.9, **given)
+
+    calm = run()
+    part = run(checkpoint=tmp_path, every_steps=1, max_time=1e-9)
+    assert part.step == 1
+    again = run(checkpoint=tmp_path)
+    assert equal(again.state, calm.state)
+
+
+def test_batches_of_a_scipy_matrix():
+    X, y = sparse_table(20, 6, 0.3)
+    batches = Batches((sp.csc_matrix(X), y), batch_size=7, shuffle=False, dtype=torch.float64)
+    x, target, _ = batches.fetch(np.array([3, 1]))
+    assert x.dense().tolist() == X[[3, 1]].tolist()
+    assert target.tolist() == y[[3, 1]].tolist()
+    assert len(batches.fetch(np.arange(5))[0]) == 5
+
+
+def test_augmented_rows_are_dense():
+    X, y = sparse_table()
+    seen = []
+
+    def noted(x):
+        seen.append(type(x))
+        return x
+
+    MLPClassifier((4,), max_iter=1, augment=noted).fit(sp.csr_array(X), y)
+    assert set(seen) == {torch.Tensor}
