@@ -309,12 +309,12 @@ class BaseMLP(Network):
         return done.stop
 
     def _training_rows(self, X: Any) -> Any:
-        """X as the trainer's data: on a processor zeros are left out where there are many."""
-        if self.augment is not None or self.compile:
-            return X.toarray() if sp.issparse(X) else X
-        if pick_device(self.device, self._module).type == "cpu" and mostly_zero(X):
-            return SparseRows.of(X)
-        return X
+        """X as the trainer's data: zeros are left out where there are many."""
+        dense = self.augment is not None or self.compile or not mostly_zero(X)
+        if sp.issparse(X):
+            return X.toarray() if dense else X
+        on_processor = pick_device(self.device, self._module).type == "cpu"
+        return SparseRows.of(X) if on_processor and not dense else X
 
     def _passed(self, X: Any) -> Any:
         first = self._layers()[0].weight

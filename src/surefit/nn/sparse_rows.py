@@ -12,6 +12,7 @@ indicators of categories are mostly zeros, and the zeros cost nothing. On a GPU 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -103,13 +104,15 @@ class SparseRows:
 
 
 def mostly_zero(X: Any) -> bool:
-    """Whether so few entries of an array are not zero that :func:`linear` is faster; some rows are looked at.
+    """Whether so few entries are not zero that :func:`linear` is faster; of an array some rows are looked at.
 
     Examples
     --------
     >>> mostly_zero(np.eye(50)), mostly_zero(np.ones((50, 50)))
     (True, False)
     """
+    if sp.issparse(X):
+        return bool(X.nnz <= WORTH * math.prod(X.shape))
     if not isinstance(X, np.ndarray) or X.ndim != 2:
         return False
     rows = np.linspace(0, len(X) - 1, min(len(X), max(1, _LOOK // X.shape[1]))).astype(np.int64)
