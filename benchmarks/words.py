@@ -10,6 +10,9 @@ import csv
 import gzip
 import io
 import lzma
+import re
+import shutil
+import subprocess
 import tempfile
 from collections import defaultdict
 from functools import partial
@@ -258,6 +261,42 @@ def _glove(text: Any, epochs: int, options: Any) -> list[dict[str, Any]]:
     total = epochs * counts.nnz
     row = {"work": "GloVe, AdaGrad", "peer name": "numba loop", "goal": 3.0}
     row["quality"] = f"{total / timed['ours']:,.0f}, {total / timed['peer']:,.0f} pairs/s"
+    return [row | timed, *_glove_program(counts, epochs, mine, options)]
+
+
+def _glove_program(counts: Any, epochs: int, mine: Any, options: Any) -> list[dict[str, Any]]:
+    """The authors' programme in C, where it is on the path: from its file of shuffled entries to a file."""
+    program = shutil.which("glove")
+    if program is None:
+        print("glove is not on the path: its row is left out")
+        return []
+    coo = counts.tocoo()
+    order = np.random.default_rng(0).permutation(coo.nnz)
+    entries = np.empty(coo.nnz, [("row", "<i4"), ("column", "<i4"), ("count", "<f8")])
+    entries["row"], entries["column"] = coo.row[order] + 1, coo.col[order] + 1
+    entries["count"] = coo.data[order]
+    with tempfile.TemporaryDirectory() as folder:
+        entries.tofile(f"{folder}/entries")
+        Path(folder, "words").write_text("".join(f"w{k} 1\n" for k in range(counts.shape[0])))
+        given = {
+            "input-file": f"{folder}/entries", "vocab-file": f"{folder}/words",
+            "save-file": f"{folder}/out", "vector-size": 100, "iter": epochs, "threads": options.threads,
+        }  # fmt: skip
+        command = [program, *(str(part) for key in given for part in (f"-{key}", given[key]))]
+        told: list[str] = []
+
+        def theirs() -> None:
+            told.append(subprocess.run(command, check=True, capture_output=True, text=True).stderr)
+
+        theirs()
+        timed = paired(mine, theirs, options.pairs)
+    cost = float(re.findall(r"cost: ([0-9.]+)", told[-1])[-1])
+    total = epochs * counts.nnz
+    row = {"work": "GloVe, AdaGrad", "peer name": "the authors' C", "goal": 1.0}
+    row["quality"] = (
+        f"{total / timed['ours']:,.0f}, {total / timed['peer']:,.0f} pairs/s; loss of the last epoch "
+        f"{mine().loss_trace_[-1] / counts.nnz:.4f}, {cost:.4f}"
+    )
     return [row | timed]
 
 
