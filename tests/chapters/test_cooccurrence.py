@@ -1,5 +1,7 @@
 """Co-occurrence counts: hand-counted corpora, a dictionary's loop, and what the certificate sees."""
 
+import math
+import tracemalloc
 from collections import Counter
 from fractions import Fraction
 
@@ -14,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import surefit
 from surefit.text import Corpus
+from surefit.text._cooccurrence_claims import _asymmetry
 from surefit.text._pair_counts import harmonic_weights
 from surefit.text.cooccurrence import Cooccurrence
 
@@ -126,6 +129,18 @@ def test_other_contexts_by_hand():
 
 
 @pytest.mark.spec("TXT-1")
+def test_the_words_of_the_e_mails_are_those_of_scikit_learn():
+    """The two mails of DAT-4: the sum of their bags of words."""
+    mails = ["and viagra of nigeria", "and the nigeria"]
+    bag = CountVectorizer()
+    sums = bag.fit_transform(mails).toarray().sum(axis=0)
+    model = Cooccurrence("document").fit(mails)
+    assert sorted(model.words_) == bag.get_feature_names_out().tolist()
+    assert model.word_counts_.tolist() == [sums[bag.vocabulary_[word]] for word in model.words_]
+    assert table(model)["and", "nigeria"] == 2
+
+
+@pytest.mark.spec("TXT-1")
 def test_documents_are_products_of_bags_of_words():
     """Off the diagonal (B > 0)'(B > 0), B being scikit-learn's bag of words."""
     corpus = [" ".join(words) for words in texts(1, count=60) if words]
@@ -211,6 +226,41 @@ def test_threads_and_files_change_nothing(setting):
         assert mapped(spilled.counts_.data)
         assert same(one.counts_, spilled.counts_)
         assert spilled.certificate_.ok
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"window": 60}, {"window": 60, "weighting": "harmonic"}, {"context": "document"}],
+)
+def test_a_corpus_in_a_file_changes_nothing(setting, monkeypatch):
+    """The numbers in a file, and the certificate's blocks of a few places, distances and rows."""
+    corpus = texts(6, count=100, size=100, longest=80)
+    whole = Cooccurrence(**setting, certify="full").fit(corpus)
+    monkeypatch.setattr("surefit.text.cooccurrence._CORPUS", 1)
+    monkeypatch.setattr("surefit.text._cooccurrence_claims._BLOCK", 50)
+    monkeypatch.setattr("surefit.text._cooccurrence_claims._SUMS", 300)
+    parts = Cooccurrence(**setting, certify="full", memory_limit=3000).fit(corpus)
+    assert same(whole.counts_, parts.counts_)
+    assert whole.certificate_.ok
+    assert parts.certificate_.ok
+
+
+def test_memory_is_that_of_the_limit(monkeypatch):
+    """Neither the corpus, nor each context's words, nor the counts and their transpose are held at once."""
+    monkeypatch.setattr("surefit.text.cooccurrence._CORPUS", 1 << 16)
+    monkeypatch.setattr("surefit.text._pair_counts._BUFFER", 1 << 12)
+    for module in ("vocabulary", "_cooccurrence_claims"):
+        monkeypatch.setattr(f"surefit.text.{module}._BLOCK", 1 << 12)
+    words = [f"w{i}" for i in np.random.default_rng(0).integers(0, 1000, 20_000)]
+    lines = [words[k : k + 20] for k in range(0, 20_000, 20)]
+    corpus = Corpus(lambda: (line for _ in range(25) for line in lines))  # 500,000 words: 2 MB
+    for setting in ({"window": 2}, {"context": "sentence"}):
+        tracemalloc.start()
+        model = Cooccurrence(**setting, memory_limit=1 << 16).fit(corpus)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert model.certificate_.ok
+        assert most < 2e6  # not even the numbers of the words, at four bytes each
 
 
 def test_columns_are_in_order():
@@ -304,6 +354,51 @@ def test_tampered_counts_are_seen(setting):
     assert not surefit.verify(model, corpus).ok
     model.words_ = Cooccurrence(**setting, certify=False).fit(corpus).words_
     assert not surefit.verify(model, corpus[1:]).ok
+
+
+@pytest.mark.parametrize("block", [1, 3, 1 << 18])
+def test_asymmetry_is_the_largest_difference(monkeypatch, block):
+    monkeypatch.setattr("surefit.text._cooccurrence_claims._BLOCK", block)
+    rng = np.random.default_rng(0)
+    for k in range(100):
+        n = rng.integers(1, 12)
+        A = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < 0.5)
+        A = A + A.T + 0.0
+        i, j = rng.integers(0, n, 2)
+        A[i, j] += A[i, j] > 0 if k % 2 else k % 3
+        expected = np.abs(A - A.T).max()
+        if ((A > 0) != (A.T > 0)).any():
+            expected = math.inf
+        assert _asymmetry(sp.csr_array(A)) == expected
+    assert math.isnan(_asymmetry(sp.csr_array([[1.0, math.nan], [1.0, 0.0]])))
+
+
+@pytest.mark.parametrize("context", ["window", "sentence"])
+def test_one_sided_damage_is_seen(context):
+    model = Cooccurrence(context).fit(TOY)
+    model.counts_.data[1] += 1.0
+    assert "symmetry" in {claim.name for claim in surefit.verify(model, TOY).failed}
+
+
+def test_words_outside_all_contexts_are_seen():
+    """Contexts that end before the corpus does would count too little everywhere."""
+    model = Cooccurrence("sentence").fit(TOY)
+    contexts = model._validate_training_data(TOY, None, None, reset=False)[0]
+    cut = type(contexts)(contexts.ids, contexts.starts[:-1], contexts.n_words)
+    (claim,) = model._certify(cut, None, None, full=False)
+    assert claim.status.value == "fails"
+    assert "contexts of 4 words of 6" in claim.statement
+
+
+def test_a_source_that_does_not_begin_anew():
+    class Once:
+        texts = iter(TOY)
+
+        def __iter__(self):
+            return self.texts
+
+    with pytest.raises(ValueError, match="2 texts on an earlier pass, and none on this one"):
+        Cooccurrence().fit(Once())
 
 
 def test_counts_of_real_text():

@@ -3,8 +3,10 @@
 import gzip
 import lzma
 import tracemalloc
+import zlib
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from surefit.fingerprint import fingerprint
@@ -91,6 +93,70 @@ def test_bytes_that_are_not_text(tmp_path, where):
     assert list(Corpus(tmp_path / "latin.txt", encoding="latin-1")) == [["Größe"]]
 
 
+LONG = "ab " * 43_690 + "c "  # 2^17 characters: all of them are gone when the file ends
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("text", [43_691, 2]), ("sentence", [43_691, 2]), ("document", [43_691, 2])],
+)
+def test_a_long_line_ends_with_its_file(tmp_path, kind, expected):
+    """Nothing is left of it to say so."""
+    (tmp_path / "1.txt").write_text(LONG)
+    (tmp_path / "2.txt").write_text("x y")
+    assert [len(words) for words in contexts(Corpus(tmp_path), kind)] == expected
+
+
+def test_the_end_of_a_long_line_is_no_empty_line(tmp_path):
+    (tmp_path / "long.txt").write_text(LONG + "\nx y\n" + " " * 200_000 + "\nz")
+    found = contexts(Corpus(tmp_path / "long.txt"), "paragraph")
+    assert [len(words) for words in found] == [43_693, 1]
+
+
+def test_long_lines_are_cut_at_any_blank(tmp_path):
+    words = ["wort" + str(k % 7) for k in range(40_000)]
+    (tmp_path / "long.txt").write_text("\u3000".join(words), encoding="utf-8")
+    assert [word for segment in Corpus(tmp_path / "long.txt") for word in segment] == words
+
+
+@pytest.mark.parametrize("kind", ["sentence", "paragraph"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_strings_have_the_lines_of_files(tmp_path, kind, end):
+    text = end.join(["a b", "", "c\u2028d\x0ce \x85f. g", "h"])
+    (tmp_path / "text.txt").write_bytes(text.encode())
+    expected = {"sentence": [2, 4, 1, 1], "paragraph": [2, 6]}[kind]
+    for source in ([text], tmp_path / "text.txt"):
+        assert [len(words) for words in contexts(Corpus(source), kind)] == expected
+
+
+def test_quotes_stay_with_their_sentence():
+    text = 'He said "Go." Then (he left!) „Ja.” 3.5 is one.'
+    found = contexts(Corpus([text]), "sentence")
+    assert [" ".join(words) for words in found] == [
+        'He said "Go."',
+        "Then (he left!)",
+        "„Ja.”",
+        "3.5 is one.",
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path, encoding):
+    (tmp_path / "text.txt").write_text("\ufeffthe cat", encoding=encoding.removesuffix("-sig"))
+    assert list(Corpus(tmp_path / "text.txt", encoding=encoding)) == [["the", "cat"]]
+
+
+def test_a_packed_file_that_is_damaged(tmp_path):
+    """Bits that deflate cannot read are another error than a wrong sum."""
+    packed = bytearray(gzip.compress(bytes(range(256)) * 2000))
+    packed[10] |= 6  # the type of a block that does not exist
+    with pytest.raises(zlib.error):
+        gzip.decompress(packed)
+    (tmp_path / "bad.txt.GZ").write_bytes(packed)
+    with pytest.raises(ValueError, match=r"bad.txt.GZ cannot be read beyond byte 0"):
+        list(Corpus(tmp_path / "bad.txt.GZ"))
+
+
 def test_a_file_that_is_cut_short(tmp_path):
     packed = gzip.compress(b"word " * 100_000)
     (tmp_path / "cut.txt.gz").write_bytes(packed[: len(packed) // 2])
@@ -111,6 +177,29 @@ def test_a_file_that_is_cut_short(tmp_path):
         (lambda: list(Corpus([["a", 3]])), TypeError, "text 0 .*3"),
         (lambda: list(Corpus(["a"]).segments("page")), ValueError, "context"),
         (lambda: as_corpus("one string"), ValueError, "one string"),
+        (
+            lambda: Corpus("words " * 1000),
+            FileNotFoundError,
+            r"words w?.*\.\.\.', which is no file",
+        ),
+        (lambda: Corpus(["a"], encoding="hex"), LookupError, "not a text encoding"),
+        (lambda: Corpus(pd.DataFrame({"text": ["a b"]})), TypeError, "a table .DataFrame"),
+        (lambda: list(Corpus(lambda: None)), TypeError, "source must return .*NoneType"),
+        (lambda: list(Corpus(lambda: "a b")), TypeError, "source must return .*str"),
+        (lambda: list(Corpus([{"text": "a"}])), TypeError, "text 0 .*got dict"),
+        (lambda: list(Corpus([{"a", "b"}])), TypeError, "text 0 .*got set"),
+        (lambda: list(Corpus(["a", (w for w in "ab")])), TypeError, "text 1 .*used up after one"),
+        (lambda: list(Corpus(["a b"], tokenizer=str.upper)), TypeError, "tokenizer .*string 'A B'"),
+        (
+            lambda: list(Corpus(["a"], tokenizer=lambda _: [1])),
+            TypeError,
+            "tokenizer returns holds 1",
+        ),
+        (lambda: list(Corpus(["a"], tokenizer=lambda _: None)), TypeError, "tokenizer .*NoneType"),
+        (lambda: Vocabulary.of(["a b"], min_count=1), TypeError, "the string 'a b': use Corpus"),
+        (lambda: Vocabulary(["a"], [1]).encode(["a b"]), TypeError, "the string 'a b': use Corpus"),
+        (lambda: Vocabulary.of(Corpus(["a"]), min_count="3"), ValueError, "min_count must .*'3'"),
+        (lambda: Vocabulary.of(Corpus(["a"]), max_size=0), ValueError, "max_size must .*0"),
         (
             lambda: Vocabulary.of(Corpus(["a b"]), min_count=2),
             ValueError,
@@ -136,6 +225,29 @@ def test_a_function_begins_the_corpus_anew():
     assert list(corpus) == list(corpus) == [["a", " ", "b"], ["c"]]
 
 
+def test_nothing_is_no_word_of_a_tokenizer(tmp_path):
+    """Splitting at commas finds one in an empty text."""
+    (tmp_path / "text.txt").write_text("a,b\n\nc\n")
+    corpus = Corpus(tmp_path / "text.txt", tokenizer=lambda text: text.split(","))
+    assert [words for words in corpus if words] == [["a", "b"], ["c"]]
+
+
+@pytest.mark.parametrize("source", ["function", "iterable"])
+def test_a_corpus_that_does_not_begin_anew(source):
+    class Once:
+        texts = iter(["a b", "c"])
+
+        def __iter__(self):
+            return self.texts
+
+    texts = iter(["a b", "c"])
+    corpus = Corpus((lambda: texts) if source == "function" else Once())
+    assert list(corpus) == [["a", "b"], ["c"]]
+    with pytest.raises(ValueError, match="2 texts on an earlier pass, and none on this one"):
+        list(corpus)
+    assert list(Corpus([])) == list(Corpus([])) == []
+
+
 def test_vocabulary_counts_orders_and_cuts():
     corpus = Corpus(["b b a a c", "d b"])
     found = Vocabulary.of(corpus, min_count=1)
@@ -144,7 +256,6 @@ def test_vocabulary_counts_orders_and_cuts():
     assert Vocabulary.of(corpus, min_count=1, max_size=3).words == ["b", "a", "c"]
     assert Vocabulary.of(corpus, min_count=2).n_words == 7
     assert "z" not in found
-    assert found.near("bb") == []
 
 
 @pytest.mark.parametrize("memory", [1 << 31, 16])
@@ -158,3 +269,20 @@ def test_encoded_corpora_are_the_same_on_disk(memory):
     assert fingerprint(data) == fingerprint(words.encode(corpus))
     other = Vocabulary(words.words[::-1], words.counts[::-1]).encode(corpus)
     assert fingerprint(data) != fingerprint(other)
+
+
+def test_an_encoded_corpus_takes_four_bytes_a_word():
+    """However short its segments are: 8 more a segment, and what growing arrays keep in reserve."""
+    words, count = ["a", "b"], 100_000
+
+    class Lines:
+        def __iter__(self):
+            return (words for _ in range(count))
+
+    vocabulary = Vocabulary(words, [1, 1])
+    tracemalloc.start()
+    data = vocabulary.encode(Lines())
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(data) == count
+    assert most < 2 * (data.ids.nbytes + data.starts.nbytes)

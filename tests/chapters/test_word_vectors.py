@@ -205,6 +205,30 @@ def test_an_unknown_word_is_named_with_near_spellings():
     assert len(words) == 3
 
 
+def test_a_vector_cannot_be_changed_behind_its_unit():
+    words = WordVectors(["a", "b"], np.eye(2) * 3)
+    vector = words["a"]
+    with pytest.raises(ValueError, match="read-only"):
+        vector /= 3
+    assert words.get("zzz") is None
+    assert [type(word) for word in WordVectors(np.array(["a", "b"]), np.eye(2)).words] == [str, str]
+
+
+def test_unknown_words_of_pairs_are_not_looked_for(monkeypatch):
+    """Near spellings among many words take a tenth of a second: they are for people, not for counting."""
+    monkeypatch.setattr(WordVectors, "_unknown", lambda *_: pytest.fail("asked for near spellings"))
+    words, pairs = made(), [("w1", "w2", 1), ("w1", "w3", 2), ("w4", "w2", 3), ("x", "w1", 4)]
+    assert evaluate_similarity(words, pairs).n == 3
+
+
+def test_a_perfect_correlation_has_no_limits():
+    words = WordVectors("abcde", [[1, 0], [9, 1], [4, 1], [2, 1], [1, 1]])
+    found = evaluate_similarity(words, [("a", b, score) for b, score in zip("bcde", (4, 3, 2, 1))])
+    assert found.rho == 1.0
+    assert math.isnan(found.low)
+    assert found.to_dict()["high"] is None
+
+
 def test_subwords_answer_for_unknown_words():
     rng = np.random.default_rng(0)
     parts = SubwordVectors(Subwords(3, 4, 50), rng.normal(size=(50, 6)).astype(np.float32))
@@ -304,7 +328,7 @@ class Fitted(Queries, BaseEstimator):
         self.seed = seed
 
     def fit(self, X=None, y=None):
-        self.words_ = ["a", "b", "c"]
+        self.words_, self.word_counts_ = ["a", "b", "c"], np.array([9, 4, 2])
         self.vectors_ = np.random.default_rng(self.seed).normal(size=(3, 4))
         return self
 
@@ -323,8 +347,10 @@ def test_estimators_answer_as_their_vectors_do(tmp_path):
     np.testing.assert_array_equal(model["b"], model.vector("b"))
     assert "a" in model
     assert len(model) == 3
-    pairs = [("a", "b", 1), ("b", "c", 2), ("a", "c", 3)]
-    assert model.evaluate(pairs) == plain.evaluate(pairs)
+    pairs = [("a", "b", 1), ("b", "c", 2), ("a", "c", 3), ("c", "a", 5)]
+    assert model.evaluate(pairs) == plain.evaluate(pairs) == evaluate(model, pairs)
+    model.save_vectors(tmp_path / "vectors.bin", "fasttext")
+    assert WordVectors.load(tmp_path / "vectors.bin").counts.tolist() == [9, 4, 2]
     model.save_vectors(tmp_path / "vectors.txt")
     assert WordVectors.load(tmp_path / "vectors.txt").words == model.words_
     plt.close(model.plot().figure)

@@ -41,7 +41,8 @@ def binary(n, d, rows, end=b"\n"):
         ("1 2\na 1 2\nb 3 4\n", "line 3: the header says 1 words, but there are more"),
         ("2 2\na 1 2\nb 3 4 5\n", r"line 3 holds 3 number\(s\), not 2, after b'b'"),
         ("2 2\na 1 2\nb     3\n", r"line 3 holds 1 number\(s\), not 2, after b'b'"),
-        ("2 2\na 1 2\n 3 4 5 6\n", r"line 3 holds 4 number\(s\), not 2"),
+        ("2 2\na 1 2\n 3 4\n", "line 3 begins with a blank, where a word should be"),
+        ("2 2\na 1 2\n\x0c\nb 3 4\n", "line 3 begins with a blank"),
         ("a 1 2\nb 3 4\nc 3 4 5\n", r"line 3 holds 3 number\(s\), not 2, after b'c'"),
         ("a 1 2\n\nb 3\n", r"line 3 holds 1 number\(s\), not 2"),
         ("2 2\na 1 2\nb 3 x\n", "line 3: number 2 is b'x'"),
@@ -149,6 +150,49 @@ def test_what_a_file_looks_like(tmp_path):
     for value in (1e-3, 0.5, -2.0, 0.0, 1e-30):
         found = read_vectors(written(tmp_path, binary(1, 1, [(b"a", [value])])))
         assert found.vectors.tolist() == [[np.float32(value)]]
+
+
+def test_text_of_short_numbers_is_told_from_binary(tmp_path):
+    """A line of text is shorter than the same numbers in binary, and the next word may be of any bytes."""
+    found = read_vectors(written(tmp_path, "2 3\nthe 1 2 3\nnaïve 4 5 6\n"))
+    assert found.words == ["the", "naïve"]
+    assert found.vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize("rest", ["\n" * 2_100_000, "a\n" * 1_050_000])
+def test_short_lines_are_not_given_the_rows_of_long_ones(tmp_path, rest):
+    """A header of one long row fits into the file; a row for each line would be 4 to 8 terabytes."""
+    path = written(tmp_path, "1 1000000\n" + rest)
+    tracemalloc.start()
+    try:
+        with pytest.raises(VectorFileError, match=r"ends after 0|line 2 holds 0 number"):
+            read_vectors(path, "word2vec")
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("blank", [0, 1, 3000])
+def test_lines_keep_their_numbers_behind_blank_ones(tmp_path, monkeypatch, blank):
+    monkeypatch.setattr("surefit.text._source.BLOCK", 64)
+    text = "a 1 2\n" + "\n" * blank + "b 3 4\n \n" * 50
+    with pytest.raises(VectorFileError, match=f"line {blank + 4}: the word 'b' is there already"):
+        read_vectors(written(tmp_path, text))
+    found = read_vectors(written(tmp_path, text + "c 5 6\n"), duplicates="first")
+    assert found.words == ["a", "b", "c"]
+    assert found.vectors.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize("format", ["word2vec", "word2vec-binary", "fasttext"])
+def test_extreme_numbers_are_read_back(tmp_path, format):
+    """The largest float32 in shortest text is more than it in float64."""
+    top = np.finfo(np.float32).max
+    rows = np.float32([[top, -top, 1.1754944e-38, 1e-45, -0.0, 1e16, 123456.79]])
+    write_vectors(tmp_path / "v", ["x"], rows, format=format)
+    found = read_vectors(tmp_path / "v").vectors
+    np.testing.assert_array_equal(found.view(np.int32), rows.view(np.int32))
+    with pytest.raises(VectorFileError, match="not finite in float32"):
+        read_vectors(written(tmp_path, "1 1\nx 3.4028236e38\n"))
 
 
 def test_words_with_blanks_of_glove(tmp_path):
@@ -278,6 +322,25 @@ def test_a_supervised_model(tmp_path):
     assert found.output.tolist() == [[3, 4]]
 
 
+def test_n_grams_from_no_character_on_begin_with_one(tmp_path):
+    """``-minn 0 -maxn 3``: the programme counts from 1."""
+    data = model(settings=struct.pack("<12id", 2, 5, 5, 1, 5, 1, 2, 2, 3, 0, 3, 100, 1e-4))
+    found = read_vectors(written(tmp_path, data))
+    rows = np.arange(10.0).reshape(5, 2)
+    buckets = Subwords(1, 3, 3).table(["cat"])[1]
+    np.testing.assert_allclose(
+        found.vectors[0], np.vstack([rows[:1], rows[2:][buckets]]).mean(axis=0), rtol=1e-6
+    )
+
+
+def test_buckets_of_word_n_grams_are_not_kept(tmp_path):
+    data = model(settings=struct.pack("<12id", 2, 5, 5, 1, 5, 2, 3, 3, 3, 0, 0, 100, 1e-4))
+    found = read_vectors(written(tmp_path, data))
+    assert found.vectors.tolist() == [[0, 1], [2, 3]]
+    assert found.vectors.base is None
+    assert found.subwords is None
+
+
 LARGE = struct.pack("<B2q", 0, 5, 2)
 
 
@@ -394,6 +457,10 @@ def test_what_is_not_written(tmp_path):
         write_vectors(path, ["\ud800"], [[1]])
     with pytest.raises(ValueError, match="has more than 65536 bytes"):
         write_vectors(path, ["x" * 70_000], [[1]])
+    with pytest.raises(ValueError, match="words holds 'a' more than once"):
+        write_vectors(path, ["a", "a"], np.eye(2))
+    with pytest.raises(TypeError, match="vectors must hold numbers, got dtype complex128"):
+        write_vectors(path, ["a"], [[1j]])
     with pytest.raises(TypeError, match="words must be strings, got 3"):
         write_vectors(path, [3], [[1]])
     with pytest.raises(TypeError, match="subwords must be a SubwordVectors"):
@@ -418,6 +485,9 @@ def test_what_is_not_written(tmp_path):
         (b"a b 1\na b\n", "line 2 must be two words and a score, got 'a b'"),
         (b"a b 1\n\na b x\n", "line 3 must be two words and a score"),
         (b"a b nan\n", "line 1 must be two words and a score"),
+        (b"a b c 1\n", "line 1 must be two words and a score"),
+        (b"a\tb\tx\nc\td\t1\n", "line 1 must be two words and a score"),
+        (b"a\tb\tN\t1\nc\td\t1\n", "line 2 must be two words and a score"),
         (b"a b 1\nc\xff d 2\n", "line 2 is not UTF-8 at its byte 1"),
         (b"a b 1\n" + b"x" * 100_000, "line 2 is longer than 65536 bytes"),
     ],
@@ -426,6 +496,19 @@ def test_wrong_pairs(tmp_path, text, words):
     for data in (text, gzip.compress(text)):
         with pytest.raises(ValueError, match=words):
             read_pairs(written(tmp_path, data))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"word1\tword2\tPOS\tSimLex999\tconc\nold\tnew\tA\t1.58\t2.72\nbig\tlarge\tA\t9.55\t3\n",
+        b"Word 1,Word 2,Human (mean)\r\nold,new,1.58\r\nbig,large,9.55\r\n",
+        b"Word 1\tWord 2\tHuman (mean)\nold\tnew\t1.58\nbig\tlarge\t9.55\n",
+        b"# comment\nold new 1.58\n\nbig large 9.55",
+    ],
+)
+def test_pairs_as_they_are_published(tmp_path, text):
+    assert read_pairs(written(tmp_path, text)) == [("old", "new", 1.58), ("big", "large", 9.55)]
 
 
 @pytest.mark.parametrize(

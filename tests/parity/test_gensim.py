@@ -5,6 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
+from surefit.text import SkipGram
 from surefit.text.evaluation import evaluate_analogies, evaluate_similarity, read_pairs
 from surefit.text.formats import read_vectors
 from surefit.text.subwords import Subwords, SubwordVectors, hash_ngrams, ngrams
@@ -51,7 +52,14 @@ def random_vectors(n, d, seed=0):
 @pytest.mark.parametrize("format", ["word2vec", "word2vec-binary"])
 def test_word2vec_files_from_us(tmp_path, format, packed):
     path = str(tmp_path / f"vectors{packed}")
-    words, vectors = WORDS[:9], random_vectors(9, 7)
+    words = [
+        *WORDS[:9],
+        "a\u00a0b",
+        "\u2028",
+        "\x85",
+        "\ufeff",
+    ]  # blanks, but not those of these formats
+    vectors = random_vectors(len(words), 7)
     WordVectors(words, vectors).save(path, format)
     read = keyed.KeyedVectors.load_word2vec_format(path, binary=format.endswith("binary"))
     assert read.index_to_key == words
@@ -139,6 +147,21 @@ def test_fasttext_models_without_subwords(tmp_path):
     read = WordVectors.load(path)
     assert read.subwords is None
     np.testing.assert_array_equal(read.vectors, vectors)
+
+
+def test_skip_gram_with_subwords_as_a_fasttext_model(tmp_path, corpus):
+    """A fit keeps the buckets that it saw; the file has rows of zeros for the others."""
+    model = SkipGram(
+        6, subwords=(3, 5), n_buckets=500, min_count=1, max_iter=1, random_state=0, certify=False
+    ).fit(corpus)
+    path = str(tmp_path / "model.bin")
+    model.save_vectors(path, "fasttext")
+    read = fasttext.load_facebook_vectors(path)
+    assert read.index_to_key == model.words_
+    counts = [read.get_vecattr(word, "count") for word in model.words_]
+    assert counts == model.word_counts_.tolist()
+    scale = float(np.abs(model.bucket_vectors_).max())
+    np.testing.assert_allclose(read.vectors, model.vectors_, atol=40 * FLOAT32 * scale)
 
 
 @pytest.mark.parametrize(("minn", "maxn"), [(1, 1), (1, 4), (3, 6), (2, 2), (6, 9)])

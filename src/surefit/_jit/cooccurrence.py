@@ -123,17 +123,20 @@ def count_rows(
 
 
 @njit(
-    f"int64({_I32}, {_I64}, int32[::1], int64[::1], int64[::1])",
+    f"int64({_I32}, {_I64}, int32[::1], int64[::1], int64[::1], int64[::1], int64[::1])",
     cache=True,
     nogil=True,
 )
-def distinct_words(ids, starts, out, ends, twice):
-    """Each context with each of its words once; in how many contexts a word stands more than once."""
-    seen = np.zeros(
-        len(twice), dtype=np.int64
-    )  # twice the number of the last context, odd after a repeat
+def distinct_words(ids, starts, out, ends, counts, sizes, twice):
+    """Each context with each of its words once, in ``out``; returns how many words that are.
+
+    Added up for each word are its contexts in ``counts``, their distinct words in ``sizes``, and in ``twice``
+    the contexts in which it stands more than once.
+    """
+    seen = np.zeros(len(twice), dtype=np.int64)  # twice the last context's number, odd if repeated
     used = 0
     for s in range(len(starts) - 1):
+        begin = used
         for p in range(starts[s], starts[s + 1]):
             i = ids[p]
             if seen[i] < 2 * s + 2:
@@ -144,4 +147,7 @@ def distinct_words(ids, starts, out, ends, twice):
                 seen[i] = 2 * s + 3
                 twice[i] += 1
         ends[s + 1] = used
+        for at in range(begin, used):
+            counts[out[at]] += 1
+            sizes[out[at]] += used - begin
     return used

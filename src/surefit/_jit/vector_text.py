@@ -67,19 +67,20 @@ def _number(text, i):
     return (-value if negative else value), i, True
 
 
-@njit([types.int64(_BYTES, types.int64, types.int64, _LINES, _ROWS)], cache=True, nogil=True)
-def parse_lines(text, begin, end, lines, rows):
-    """How many lines there are in ``text[begin:end]``, which ends with a newline.
+@njit([types.int64(_BYTES, types.int64, _LINES, _ROWS)], cache=True, nogil=True)
+def parse_lines(text, end, lines, rows):
+    """How many lines there are in ``text[:end]``, which ends with a newline.
 
-    Of line k, ``rows[k]`` gets the numbers and ``lines[k]`` (beginning, end of the word, end of the line,
-    state): 0 read, 1 to be read with care, 2 blank.
+    Blank lines are left out, and those for which ``lines`` has no room. Of line k, ``rows[k]`` gets the
+    numbers and ``lines[k]`` (beginning, end of the word, end of the line, state, how many lines of any kind
+    stand before it); the state is 0 if it was read, 1 if care is needed.
     """
-    count, i, size = 0, begin, rows.shape[1]
-    while i < end:
+    count, number, i, size = 0, 0, 0, rows.shape[1]
+    while i < end and count < len(lines):
         start = i
         while not _blank(text[i]) and text[i] != _NEWLINE:
             i += 1
-        lines[count, 0], lines[count, 1] = start, i
+        after = i
         good, j = i > start, 0
         while good:
             while _blank(text[i]):
@@ -94,17 +95,15 @@ def parse_lines(text, begin, end, lines, rows):
             if good:
                 rows[count, j] = value
                 j += 1
-        state = 0 if good and j == size else 1
         while text[i] != _NEWLINE:
             i += 1
-        lines[count, 2] = i
-        if state == 1:
-            state = 2
-            for k in range(start, i):
-                if not _blank(text[k]):
-                    state = 1
-                    break
-        lines[count, 3] = state
-        count += 1
+        k = start
+        while _blank(text[k]):
+            k += 1
+        if k < i:
+            lines[count, 0], lines[count, 1], lines[count, 2] = start, after, i
+            lines[count, 3], lines[count, 4] = 0 if good and j == size else 1, number
+            count += 1
+        number += 1
         i += 1
     return count

@@ -30,7 +30,8 @@ __all__ = ["claims"]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_BLOCK = 1 << 18  # places at a time
+_BLOCK = 1 << 18  # places, or entries, at a time
+_SUMS = 1 << 22  # sums around places that are held at a time: 32 MiB
 _EPS = float(np.finfo(np.float64).eps)
 _ROWS = 4  # words whose rows are counted again; eight times as many by verify
 
@@ -38,9 +39,9 @@ _ROWS = 4  # words whose rows are counted again; eight times as many by verify
 def claims(model: Any, contexts: Any, *, full: bool) -> list[Claim]:
     """The claims about fitted counts on the contexts of the fit, as numbers."""
     n, N = len(model.words_), sp.csr_array(model.counts_)
-    sound = N.shape == (n, n) and len(np.asarray(model.word_counts_)) == n
-    if not sound:
-        why = f"counts of shape {N.shape} for {n} words"
+    total, within = len(contexts.ids), int(contexts.starts[-1])
+    if N.shape != (n, n) or len(np.asarray(model.word_counts_)) != n or within != total:
+        why = f"counts of shape {N.shape} for {n} words, and contexts of {within} words of {total}"
         return [Claim.check("rows", why, Kind.EXACT, math.nan, 0.0, "TXT-2")]
     rng = np.random.default_rng(0)
     r = rng.integers(1, 1 << 16, n).astype(np.float64)
@@ -60,54 +61,60 @@ def _slack(model: Any, contexts: Any) -> float:
     """The relative error of an entry; 0 where all are integers."""
     if model.context != "window" or model.weighting == "uniform":
         return 0.0
-    window = min(int(model.window), max(1, int(np.diff(contexts.starts).max(initial=1))))
-    multiple = math.lcm(*range(1, window + 1))
+    window = _reach(model, contexts)
+    multiple = math.lcm(*range(1, min(window, 64) + 1))  # of 64 it has more than 64 bits already
     room = 2.0**60 / ((len(contexts.ids) + 1) * (1 + math.log2(window)))
     rounded = 0.0 if multiple <= room / 4 else 4.0 * window / room
     return (window + 4.0) * _EPS + rounded
 
 
-def _blocks(model: Any, contexts: Any) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
-    """(places, begins of their contexts, ends, numbers of the contexts), some places at a time."""
-    starts = contexts.starts
-    for first in range(0, len(contexts.ids), _BLOCK):
-        places = np.arange(first, min(first + _BLOCK, len(contexts.ids)))
-        number = np.searchsorted(starts, places, side="right") - 1
-        yield places, starts[number], starts[number + 1], number
+def _reach(model: Any, contexts: Any) -> int:
+    """The largest distance that can occur, at least 1."""
+    return min(int(model.window), int(np.diff(contexts.starts).max(initial=1)))
+
+
+def _stretches(starts: Ints, size: int) -> Iterator[tuple[int, int]]:
+    """Numbers first..last of what lies between starts, about ``size`` together, or one alone."""
+    first = 0
+    while first < len(starts) - 1:
+        last = int(np.searchsorted(starts, starts[first] + size, side="right")) - 1
+        last = min(max(last, first + 1), len(starts) - 1)
+        yield first, last
+        first = last
 
 
 def _scan(model: Any, contexts: Any, r: Array) -> tuple[Array, float, float]:
     """N r, the sum of N, and the most terms of a row of N r, by adding up r around each place."""
-    n, ids = len(r), contexts.ids
     if model.context != "window":
         return _scan_contexts(contexts, r)
-    product, mass = np.zeros(n), 0.0
-    reach = min(int(model.window), int(np.diff(contexts.starts).max(initial=1)))
-    sums = np.zeros((reach + 1, n))
-    for places, _, ends, _ in _blocks(model, contexts):
-        for d in range(1, reach + 1):
-            p = places[places + d < ends]
-            left, right = ids[p], ids[p + d]
-            sums[d] += np.bincount(left, r[right], minlength=n)
-            if model.symmetric:
-                sums[d] += np.bincount(right, r[left], minlength=n)
-    for d in range(reach, 0, -1):  # the small ones first
-        weight = 1.0 / d if model.weighting == "harmonic" else 1.0
-        product += weight * sums[d]
-        pairs = np.maximum(np.diff(contexts.starts) - d, 0).sum()
-        mass += weight * float(pairs) * (2.0 if model.symmetric else 1.0)
+    n, ids, starts = len(r), contexts.ids, contexts.starts
+    product, mass, reach = np.zeros(n), 0.0, _reach(model, contexts)
+    some = max(1, _SUMS // n)  # distances
+    for longest in range(reach, 0, -some):  # these first: they have the small weights
+        distances = range(longest, max(longest - some, 0), -1)
+        sums = np.zeros((len(distances), n))
+        for first in range(0, len(ids), _BLOCK):
+            places = np.arange(first, min(first + _BLOCK, len(ids)))
+            ends = starts[np.searchsorted(starts, places, side="right")]
+            for total, d in zip(sums, distances, strict=True):
+                p = places[places + d < ends]
+                left, right = ids[p], ids[p + d]
+                total += np.bincount(left, r[right], minlength=n)
+                if model.symmetric:
+                    total += np.bincount(right, r[left], minlength=n)
+        for total, d in zip(sums, distances, strict=True):
+            weight = 1.0 / d if model.weighting == "harmonic" else 1.0
+            product += weight * total
+            pairs = np.maximum(np.diff(starts) - d, 0).sum()
+            mass += weight * float(pairs) * (2.0 if model.symmetric else 1.0)
     return product, mass, float(reach)
 
 
 def _scan_contexts(contexts: Any, r: Array) -> tuple[Array, float, float]:
     """The same for contexts: of each the sum of r over its words, without that of the word itself."""
-    n, count = len(r), len(contexts)
-    lengths = np.diff(contexts.starts)
+    n, lengths = len(r), np.diff(contexts.starts)
     product, mass = np.zeros(n), 0.0
-    first = 0
-    while first < count:  # whole contexts, about a block of words at a time
-        last = int(np.searchsorted(contexts.starts, contexts.starts[first] + _BLOCK, side="right"))
-        last = min(max(last - 1, first + 1), count)
+    for first, last in _stretches(contexts.starts, _BLOCK):
         here = slice(int(contexts.starts[first]), int(contexts.starts[last]))
         number = np.repeat(np.arange(last - first), lengths[first:last])
         keys, times = np.unique(number * n + contexts.ids[here], return_counts=True)
@@ -117,7 +124,6 @@ def _scan_contexts(contexts: Any, r: Array) -> tuple[Array, float, float]:
         product += np.bincount(word, total[where] - own, minlength=n)
         size = np.bincount(where, minlength=last - first).astype(np.float64)
         mass += float((size * (size - 1.0)).sum()) + float((times > 1).sum())
-        first = last
     return product, mass, 1.0
 
 
@@ -133,7 +139,7 @@ def _row(model: Any, contexts: Any, i: int) -> Array:
             out[i] -= float(times == 1)
         return out
     begins, ends = contexts.starts[number], contexts.starts[number + 1]
-    for d in range(min(int(model.window), len(ids)), 0, -1):
+    for d in range(_reach(model, contexts), 0, -1):
         weight = 1.0 / d if model.weighting == "harmonic" else 1.0
         around = ids[places[places + d < ends] + d]
         out += weight * np.bincount(around, minlength=n)
@@ -179,14 +185,40 @@ def _mass_claim(N: Any, mass: float, slack: float) -> Claim:
 
 
 def _symmetry_claim(N: Any) -> Claim:
-    gap = abs(N - N.T)
-    away = float(gap.max()) if gap.nnz else 0.0
+    away = _asymmetry(N)
     statement = f"n_ij and n_ji differ by {away:.2g} at most"
     return Claim.check("symmetry", statement, Kind.EXACT, away, 0.0, "TXT-2")
 
 
+def _asymmetry(N: Any) -> float:
+    """The largest |n_ij - n_ji|, infinite where only one of them is stored; N' is not built.
+
+    The columns of some rows i are what the rows j hold next: the rows i come in order, and so do the entries
+    of each row j.
+    """
+    if not N.has_canonical_format:
+        N = N.copy()
+        N.sum_duplicates()
+    worst, starts = 0.0, N.indptr.astype(np.int64)
+    at, ends = starts[:-1].copy(), starts[1:]
+    for first, last in _stretches(starts, max(_BLOCK, len(at))):
+        columns = N[first:last].tocsc()
+        count = np.diff(columns.indptr)
+        if (at + count > ends).any():
+            return math.inf
+        places = np.repeat(at - columns.indptr[:-1], count) + np.arange(columns.nnz)
+        if not np.array_equal(N.indices[places], first + columns.indices):
+            return math.inf
+        gap = np.abs(N.data[places] - columns.data)
+        worst = float(np.maximum(worst, gap.max(initial=0.0)))  # NaN stays
+        at += count
+    return worst
+
+
 def _words_claim(model: Any, contexts: Any) -> Claim:
-    found = np.bincount(contexts.ids, minlength=len(model.words_))
+    ids, found = contexts.ids, np.zeros(len(model.words_), dtype=np.int64)
+    for first in range(0, len(ids), _BLOCK):
+        found += np.bincount(ids[first : first + _BLOCK], minlength=len(found))
     wrong = int((found != np.asarray(model.word_counts_)).sum())
     wrong += int(contexts.n_words != model.n_words_)
     statement = f"{wrong} of the words' counts are not those of this corpus"

@@ -53,28 +53,31 @@ def read_fasttext(source: Source, words: Words) -> VectorFile:
         raise source.fail(
             f"its settings say dim={dim}, model={model}, bucket={bucket}, maxn={maxn}."
         )
-    if maxn and (not 1 <= minn <= maxn or not bucket):
+    minn = max(minn, 1)  # the programme's loop begins with n-grams of one character
+    if minn > maxn or not bucket:
         maxn = 0  # no n-gram is that long, or there is no bucket for it
     entries, counts, labels = _dictionary(source, words)
     for raw, place in entries:
         words.add(raw, f"word {place}")
     n = len(words)
     if n != len(counts):
-        raise source.fail("a word comes twice, and the rows of a model cannot be left out.")
+        raise source.fail(
+            "a word comes twice, and the rows of a model cannot be left out; errors='backslashreplace' keeps "
+            "words apart that are not UTF-8."
+        )
     matrix = _matrix(source, "input", n + bucket, dim)
-    own, buckets = matrix[:n], matrix[n:]
-    names = list(words.number)
-    parts = None
-    vectors = own
+    names, parts = list(words.number), None
     if maxn:
-        parts = SubwordVectors(Subwords(minn, maxn, bucket), buckets)
-        vectors = parts.compose(names, own)
+        parts = SubwordVectors(Subwords(minn, maxn, bucket), matrix[n:])
+        vectors = parts.compose(names, matrix[:n])
+    else:
+        vectors = matrix[:n].copy() if bucket else matrix  # n-grams of words are not kept
     output = _matrix(source, "output", None, dim)
     if source.holds(1):
         raise source.fail(f"bytes follow the model from {source.place} on.")
     return VectorFile(
         names,
-        np.ascontiguousarray(vectors),
+        vectors,
         counts,
         parts,
         tuple(label for label, _ in labels),
@@ -142,9 +145,12 @@ def fasttext_parts(
 ) -> Iterator[bytes]:
     """The bytes of a skip-gram model with these vectors."""
     if subwords is not None and not isinstance(subwords, SubwordVectors):
-        raise TypeError(
-            f"subwords must be a SubwordVectors for format='fasttext', got {type(subwords).__name__}."
-        )
+        if not isinstance(getattr(subwords, "subwords", None), Subwords):
+            raise TypeError(
+                "subwords must be a SubwordVectors, or have its subwords and matrix, for format='fasttext', "
+                f"got {type(subwords).__name__}."
+            )
+        subwords = SubwordVectors(subwords.subwords, subwords.matrix)
     n, d = rows.shape
     known = np.ones(n, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
     if known.shape != (n,):

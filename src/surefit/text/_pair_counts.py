@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._jit.cooccurrence import count_rows, distinct_words, list_places
 from .._threads import over_rows
 
-__all__ = ["count_pairs", "equal_weights", "harmonic_weights", "once"]
+__all__ = ["count_pairs", "equal_weights", "harmonic_weights", "occurrences", "once"]
 
 Ints = NDArray[np.int64]
 _ENTRY, _PLACE = 12, 12  # bytes of an entry of a row, and of a place of a word
@@ -177,15 +177,32 @@ def equal_weights(longest: int) -> tuple[Ints, int]:
 
 def harmonic_weights(window: int, words: int) -> tuple[Ints, int]:
     """m/d as integers, and m; no sum of them over so many words overflows."""
-    scale = math.lcm(*range(1, window + 1))
+    scale = math.lcm(*range(1, min(window, 64) + 1))  # that of 1..64 has more than 64 bits already
     room = 2**62 // (2 * (words + 1) * (1 + int(math.log2(window))))  # sum 1/d <= 1 + log2
     if scale > room:
         scale = 1 << max(room.bit_length() - 1, 0)
     return np.array([0, *((2 * scale + d) // (2 * d) for d in range(1, window + 1))]), scale
 
 
-def once(ids: Any, starts: Ints, twice: Ints) -> tuple[Any, Ints]:
-    """Each context with each word once; ``twice`` receives where words are repeated."""
-    out, ends = np.empty(len(ids), dtype=np.int32), np.zeros(len(starts), dtype=np.int64)
-    used = distinct_words(ids, starts, out, ends, twice)
-    return out[:used].copy(), ends
+def occurrences(ids: Any, n: int) -> Ints:
+    """How often each of n words occurs; numbers in a file are read a block at a time."""
+    total, block = np.zeros(n, dtype=np.int64), max(_BUFFER, n)
+    for first in range(0, len(ids), block):
+        total += np.bincount(ids[first : first + block], minlength=n)
+    return total
+
+
+def once(ids: Any, starts: Ints, n: int, memory: int) -> tuple[Any, Ints, Ints, Ints, Ints]:
+    """Each context with each word once, as ids and starts, in a mapped file beyond ``memory`` bytes.
+
+    Then of each word the number of its contexts, the words of these together, and the number of contexts
+    that hold it more than once.
+    """
+    if len(ids) * 4 > memory:
+        with tempfile.TemporaryFile() as file:  # the map has its own handle
+            out = np.asarray(np.memmap(file, dtype=np.int32, mode="w+", shape=(len(ids),)))
+    else:
+        out = np.empty(len(ids), dtype=np.int32)
+    ends, (counts, sizes, twice) = np.zeros_like(starts), np.zeros((3, n), dtype=np.int64)
+    used = distinct_words(ids, starts, out, ends, counts, sizes, twice)
+    return out[:used], ends, counts, sizes, twice

@@ -45,7 +45,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import Certified
 from ..certificate import Claim
 from ._cooccurrence_claims import claims
-from ._pair_counts import count_pairs, equal_weights, harmonic_weights, once
+from ._pair_counts import count_pairs, equal_weights, harmonic_weights, occurrences, once
 from .corpus import Corpus, as_corpus
 from .vocabulary import Encoded, Vocabulary
 
@@ -170,7 +170,7 @@ class Cooccurrence(TransformerMixin, Certified):
     def transform(self, X: Any) -> sp.csr_array:
         """The counts of X over the words of the fit, as a CSR array."""
         check_is_fitted(self)
-        return self._count(self._contexts(X, self._vocabulary()))
+        return self._count(self._contexts(self._corpus(X), self._vocabulary()))
 
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """:meth:`fit`, and its counts."""
@@ -187,13 +187,14 @@ class Cooccurrence(TransformerMixin, Certified):
         """The contexts as numbers; at a fit the words are found first."""
         if sample_weight is not None:
             raise ValueError("Cooccurrence takes no sample_weight: repeat texts instead.")
+        corpus = self._corpus(X)
         if reset:
             self.__dict__.pop("certificate_", None)
-            corpus: Any = _Pieces(self._corpus(X), self._segments)
-            found = Vocabulary.of(corpus, min_count=self.min_count, max_size=self.max_size)
+            pieces: Any = _Pieces(corpus, self._segments)
+            found = Vocabulary.of(pieces, min_count=self.min_count, max_size=self.max_size)
             self.words_, self.word_counts_ = found.words, found.counts
             self.n_words_ = found.n_words
-        return self._contexts(X, self._vocabulary()), None, None
+        return self._contexts(corpus, self._vocabulary()), None, None
 
     @property
     def _segments(self) -> str:
@@ -205,9 +206,9 @@ class Cooccurrence(TransformerMixin, Certified):
     def _vocabulary(self) -> Vocabulary:
         return Vocabulary(self.words_, self.word_counts_, self.n_words_)
 
-    def _contexts(self, X: Any, words: Vocabulary) -> Contexts:
+    def _contexts(self, corpus: Corpus, words: Vocabulary) -> Contexts:
         """The corpus as numbers. Windows stay in segments; of other contexts the segments are joined."""
-        pieces = _Pieces(self._corpus(X), self._segments)
+        pieces = _Pieces(corpus, self._segments)
         found = words.encode(pieces, memory=max(int(self.memory_limit), _CORPUS))
         starts = found.starts
         if self.context != "window":
@@ -218,21 +219,19 @@ class Cooccurrence(TransformerMixin, Certified):
 
     def _count(self, contexts: Contexts) -> sp.csr_array:
         n = len(self.words_)
-        ids, starts, diagonal = contexts.ids, contexts.starts, np.zeros(n, dtype=np.int64)
+        ids, starts = contexts.ids, contexts.starts
         if self.context == "window":
             longest = min(int(self.window), max(1, int(np.diff(starts).max(initial=1))))
             harmonic = self.weighting == "harmonic"
             weights, scale = (
                 harmonic_weights(longest, len(ids)) if harmonic else equal_weights(longest)
             )
-            counts = np.bincount(ids, minlength=n)
+            counts, diagonal = occurrences(ids, n), np.zeros(n, dtype=np.int64)
             pairs = counts * longest * (1 + bool(self.symmetric))
         else:
-            ids, starts = once(ids, starts, diagonal)
-            sizes = np.diff(starts)
-            weights, scale = equal_weights(max(1, int(sizes.max(initial=1)) - 1))
-            counts = np.bincount(ids, minlength=n)
-            pairs = np.bincount(ids, np.repeat(sizes, sizes), minlength=n).astype(np.int64)
+            memory = max(int(self.memory_limit), _CORPUS)
+            ids, starts, counts, pairs, diagonal = once(ids, starts, n, memory)
+            weights, scale = equal_weights(max(1, int(np.diff(starts).max(initial=1)) - 1))
         return count_pairs(
             ids, starts, counts, pairs, weights, scale, before=bool(self.symmetric), diagonal=diagonal,
             limit=int(self.memory_limit),

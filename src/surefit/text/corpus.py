@@ -2,7 +2,8 @@
 
 A *segment* is a list of at most ``max_words`` words. Where it ends for good is what a context is: a line of a
 file, a sentence, a paragraph, a document. Files may be compressed, larger than the memory, and hold lines of
-any length: a line is cut where it passes 65,536 characters or ``max_words`` words. Words are what
+any length: a line is cut where it passes 65,536 characters or ``max_words`` words. In strings as in files,
+lines end where :func:`open` ends them; a byte order mark is no part of a word. Words are what
 :meth:`str.split` finds, unless a tokenizer says otherwise.
 
 Bytes that are not text in the given encoding stop the reading, with the file and the place, or are replaced
@@ -14,10 +15,13 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import io
 import lzma
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +30,8 @@ __all__ = ["CONTEXTS", "Corpus", "as_corpus"]
 CONTEXTS = ("text", "sentence", "paragraph", "document")
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _CHUNK = 1 << 16  # bytes read, and characters of a line after which it is cut
-_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+")
-_DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, OSError)
+_SENTENCE = re.compile(r"([.!?][\"')\]”’]*)\s+")  # the end of one, quotes included, and blanks
+_DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 class Corpus:
@@ -71,12 +75,17 @@ class Corpus:
             )
         if isinstance(max_words, bool) or not isinstance(max_words, int) or max_words < 1:
             raise ValueError(f"max_words must be an integer of 1 or more, got {max_words!r}.")
-        codecs.lookup(encoding)  # an unknown one is named at once
+        "".encode(encoding)  # one that is unknown, or is not for text, is named at once
         codecs.lookup_error(errors)
         self.tokenizer, self.lowercase = tokenizer, lowercase
         self.encoding, self.errors, self.max_words = encoding, errors, max_words
         self.files = _files(source)
-        self.source = source
+        self.source, self._texts = source, 0  # how many texts the last pass found
+        if hasattr(source, "columns"):
+            raise TypeError(
+                f"source is a table ({type(source).__name__}), which goes through the names of its columns: "
+                "pass the column that holds the texts."
+            )
         if self.files is None and not callable(source):
             if isinstance(source, Iterator):
                 raise TypeError(
@@ -122,26 +131,46 @@ class Corpus:
             for path in self.files:
                 yield from self._of_lines(self._lines(path), context, file=True)
             return
-        for number, text in enumerate(self.source() if callable(self.source) else self.source):
+        count = 0
+        for count, text in enumerate(self._begun(), 1):
             if isinstance(text, str):
-                lines = [(text, True)] if context in ("text", "document") else _split(text)
+                whole = context in ("text", "document")
+                lines = [(text, True)] if whole else ((line, True) for line in _split(text))
                 yield from self._of_lines(lines, context, file=False)
             else:
-                yield self._listed(text, number), True
+                yield self._listed(text, count - 1), True
+        if self._texts and not count:
+            raise ValueError(
+                f"source gave {self._texts} texts on an earlier pass, and none on this one: it must begin "
+                "anew each time. Pass a list, or a function that makes a new iterator."
+            )
+        self._texts = count
+
+    def _begun(self) -> Iterable[Any]:
+        """The texts, from the first."""
+        begun = self.source() if callable(self.source) else self.source
+        if isinstance(begun, str | bytes) or not isinstance(begun, Iterable):
+            raise TypeError(
+                f"source must return an iterator over texts, got {type(begun).__name__}: return a list."
+            )
+        return begun
 
     def _of_lines(
         self, lines: Iterable[tuple[str, bool]], context: str, file: bool
     ) -> Iterator[tuple[list[str], bool]]:
         """Words of lines, which may be cut, and where the context ends."""
+        blank = True  # all of the line so far
         for line, ended in lines:
             if context == "sentence":
-                *whole, rest = _SENTENCE.split(line)
-                for sentence in whole:
-                    yield self._words(sentence), True
-                yield self._words(rest), ended
+                begin = 0
+                for end in _SENTENCE.finditer(line):
+                    yield self._words(line[begin : end.end(1)]), True
+                    begin = end.end()
+                yield self._words(line[begin:]), ended
             elif context == "paragraph":
-                blank = ended and not line.strip()
-                yield ([], True) if blank else (self._words(line), False)
+                blank = blank and not line.strip()
+                yield ([], True) if blank and ended else (self._words(line), False)
+                blank = blank or ended
             else:
                 yield self._words(line), ended and (context == "text" or not file)
         if context in ("paragraph", "document"):
@@ -149,27 +178,31 @@ class Corpus:
 
     def _words(self, text: str) -> list[str]:
         text = text.lower() if self.lowercase else text
-        return text.split() if self.tokenizer is None else list(self.tokenizer(text))
+        if self.tokenizer is None or not text:
+            return text.split()
+        words: Any = self.tokenizer(text)
+        if isinstance(words, str):
+            raise TypeError(
+                f"tokenizer must return a list of words, got the string {words[:40]!r}."
+            )
+        return _strings(words, "what tokenizer returns", "a list of words")
 
     def _listed(self, words: Any, number: int) -> list[str]:
-        if isinstance(words, bytes) or not isinstance(words, Iterable):
+        name = f"text {number} of the corpus"
+        if isinstance(words, Iterator) and isinstance(self.source, list | tuple):
             raise TypeError(
-                f"text {number} of the corpus must be a string or a list of words, got "
-                f"{type(words).__name__}: decode bytes first, and leave out missing values."
+                f"{name} is used up after one pass ({type(words).__name__}): pass a list of its words."
             )
-        found = list(words)
-        for word in found:
-            if not isinstance(word, str):
-                raise TypeError(
-                    f"text {number} of the corpus holds {word!r}, which is not a string."
-                )
+        found = _strings(words, name, "a string or a list of words")
         return [word.lower() for word in found] if self.lowercase else found
 
     def _lines(self, path: Path) -> Iterator[tuple[str, bool]]:
         """(line, True), or (a stretch of it, False) of a line that is too long to hold."""
-        decoder = codecs.getincrementaldecoder(self.encoding)(self.errors)
+        decoder = io.IncrementalNewlineDecoder(
+            codecs.getincrementaldecoder(self.encoding)(self.errors), translate=True
+        )
         rest, read = "", 0
-        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+        with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
             while True:
                 try:
                     block = file.read(_CHUNK)
@@ -187,17 +220,17 @@ class Corpus:
                         f"{path} is not {self.encoding}: byte {at} of its text is 0x{byte:02x} "
                         f"({error.reason}). Pass the encoding it has, or errors='replace' for a mixture."
                     ) from error
+                rest = rest if read else rest.removeprefix("\ufeff")
                 read += len(block)
                 *lines, rest = rest.split("\n")
                 for line in lines:
                     yield line, True
                 if not block:
-                    if rest:
-                        yield rest, True
+                    yield rest, True  # it may be the empty end of a line that was cut
                     return
                 if len(rest) > _CHUNK:  # cut after the last blank, or anywhere where there is none
-                    cut = 1 + max(rest.rfind(" "), rest.rfind("\t"))
-                    cut = cut or len(rest)
+                    word = "" if rest[-1].isspace() else rest.rsplit(None, 1)[-1]
+                    cut = len(rest) - len(word) or len(rest)
                     yield rest[:cut], False
                     rest = rest[cut:]
 
@@ -233,17 +266,34 @@ def _files(source: Any) -> list[Path] | None:
     found: list[Path] = []
     for entry in source:
         path = Path(entry)
-        if path.is_dir():
+        if os.path.isdir(path):  # unlike the methods of Path, False for a name that is too long
             found += sorted(inner for inner in path.rglob("*") if inner.is_file())
-        elif path.is_file():
+        elif os.path.isfile(path):
             found.append(path)
         else:
-            raise FileNotFoundError(f"source names {str(path)!r}, which is not there.")
+            name = str(path) if len(str(path)) <= 200 else str(path)[:197] + "..."
+            raise FileNotFoundError(
+                f"source names {name!r}, which is no file or folder here: pass a list for texts."
+            )
     if not found:
         raise FileNotFoundError("source names a folder without files.")
     return found
 
 
-def _split(text: str) -> Iterator[tuple[str, bool]]:
-    for line in text.splitlines():
-        yield line, True
+def _split(text: str) -> Iterator[str]:
+    for line in io.StringIO(text, newline=None):  # the lines that a file has
+        yield line.removesuffix("\n")
+
+
+def _strings(words: Any, name: str, wanted: str) -> list[str]:
+    """Words as a list; what has no order, or is no text, is refused."""
+    if isinstance(words, bytes | Mapping | AbstractSet) or not isinstance(words, Iterable):
+        raise TypeError(
+            f"{name} must be {wanted}, got {type(words).__name__}: decode bytes first, leave out missing "
+            "values, and take the text out of a record."
+        )
+    found = list(words)
+    for word in found:
+        if not isinstance(word, str):
+            raise TypeError(f"{name} holds {word!r}, which is not a string.")
+    return found

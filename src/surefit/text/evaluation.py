@@ -157,7 +157,7 @@ def evaluate(
 
     Parameters
     ----------
-    vectors : WordVectors
+    vectors : WordVectors, or an estimator that has fitted some
     similarity : path, list of pairs, or list of paths, optional
     analogies : path or sections, optional
     **options
@@ -167,6 +167,7 @@ def evaluate(
         raise ValueError("name what to evaluate on: similarity=, analogies=, or both.")
     if wrong := set(options) - {"restrict", "case_sensitive", "delta"}:
         raise TypeError(f"evaluate takes no {sorted(wrong)[0]!r}: restrict, case_sensitive, delta.")
+    vectors = getattr(vectors, "word_vectors", vectors)
     many = isinstance(similarity, list | tuple) and similarity and _is_path(similarity[0])
     sets = [] if similarity is None else list(similarity) if many else [similarity]
     both = {name: value for name, value in options.items() if name != "restrict"}
@@ -206,12 +207,10 @@ def evaluate_similarity(
     look = _lookup(vectors, len(vectors), case_sensitive)
     people, cosines = [], []
     for a, b, score in listed:
-        try:
-            cosine = vectors.similarity(look(a), look(b))
-        except KeyError:
-            continue
-        people.append(score)
-        cosines.append(cosine)
+        a, b = look(a), look(b)
+        if vectors.get(a) is not None and vectors.get(b) is not None:
+            people.append(score)
+            cosines.append(vectors.similarity(a, b))
     if len(people) < 2:
         raise ValueError(
             f"{len(people)} of {len(listed)} pairs have both words in the vocabulary, which is too few; "
@@ -303,11 +302,9 @@ def _correlation(x: Any, y: Any) -> float:
 
 
 def _limits(rho: float, n: int, delta: float) -> tuple[float, float]:
-    """Limits for rho; NaN for fewer than 4 pairs."""
-    if n < 4:
+    """Limits for rho; NaN for fewer than 4 pairs, and for 1 and -1, where the formula has no width."""
+    if n < 4 or abs(rho) == 1.0:
         return math.nan, math.nan
-    if abs(rho) == 1.0:
-        return rho, rho
     width = NormalDist().inv_cdf(1.0 - delta / 2.0) * math.sqrt((1.0 + rho * rho / 2.0) / (n - 3))
     return math.tanh(math.atanh(rho) - width), math.tanh(math.atanh(rho) + width)
 
@@ -338,18 +335,30 @@ def _lookup(vectors: WordVectors, restrict: int, case_sensitive: bool) -> Any:
 
 
 def read_pairs(path: Any) -> list[tuple[str, str, float]]:
-    """``(word, word, score)`` of a file with one of them a line; ``#`` begins a comment."""
-    found = []
+    """``(word, word, score)`` of a file with one of them a line; ``#`` begins a comment.
+
+    Fields lie between tabs, commas or blanks. Between tabs or commas there may be more than three, as in
+    SimLex-999: the score stands where the first pair has its first number. Names of columns that begin with
+    "word", as those of WordSim-353 and SimLex-999, are passed over.
+    """
+    found: list[tuple[str, str, float]] = []
+    column = 2
     for number, line in _lines(path):
         if line.startswith("#"):
             continue
-        fields = line.split("\t") if line.count("\t") == 2 else line.split()
-        try:
-            found.append(_pair([field.strip() for field in fields], number))
-        except ValueError as error:
+        mark = next((mark for mark in "\t," if line.count(mark) >= 2), None)
+        fields = [field.strip() for field in line.split(mark)]
+        if not found and mark is not None:
+            scores = [k for k in range(2, len(fields)) if _score(fields[k]) is not None]
+            if not scores and all(field.lower().startswith("word") for field in fields[:2]):
+                continue
+            column = scores[0] if scores else 2
+        score = _score(fields[column]) if column < len(fields) else None
+        if score is None or (mark is None and len(fields) != 3):
             raise ValueError(
                 f"{os.fspath(path)}: line {number} must be two words and a score, got {line[:60]!r}."
-            ) from error
+            )
+        found.append((fields[0], fields[1], score))
     if not found:
         raise ValueError(f"{os.fspath(path)}: it holds no pairs.")
     return found
@@ -409,10 +418,18 @@ def _lines(path: Any) -> Iterator[tuple[int, str]]:
 def _pair(pair: Any, number: int) -> tuple[str, str, float]:
     if len(pair) != 3 or not (isinstance(pair[0], str) and isinstance(pair[1], str)):
         raise ValueError(f"pair {number} must be two words and a score, got {pair!r}.")
-    score = float(pair[2])
-    if not math.isfinite(score):
-        raise ValueError(f"pair {number} has the score {pair[2]!r}, which is not finite.")
+    if (score := _score(pair[2])) is None:
+        raise ValueError(f"pair {number} has the score {pair[2]!r}, which is not a finite number.")
     return pair[0], pair[1], score
+
+
+def _score(value: Any) -> float | None:
+    """A finite number, or None."""
+    try:
+        score = float(value)
+    except (TypeError, ValueError):
+        return None
+    return score if math.isfinite(score) else None
 
 
 def _sections(questions: Any) -> dict[str, list[tuple[str, ...]]]:

@@ -33,7 +33,7 @@ FORMATS = ("word2vec", "word2vec-binary", "fasttext")
 MAGIC = (793712314).to_bytes(4, "little")  # of fastText's .bin
 WORD = 1 << 16  # bytes of a word, at most
 _NUMBER = 64  # bytes of a number in text, at most
-_LARGEST = float(np.finfo(np.float32).max)
+_LARGE = (2.0 - 2.0**-24) * 2.0**127  # from here on float32 is infinite; below, its largest number
 _PLAIN = bytes(k for k in range(128) if chr(k).isalnum() or chr(k) in "+-._()# \t\r\n")
 
 
@@ -151,20 +151,27 @@ def write_vectors(
     """
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}.")
+    given = np.asarray(vectors)
+    if given.dtype.kind not in "fiu":
+        raise TypeError(f"vectors must hold numbers, got dtype {given.dtype}.")
     with np.errstate(over="ignore"):
-        rows = np.ascontiguousarray(vectors, dtype="<f4")
+        rows = np.ascontiguousarray(given, dtype="<f4")
     if rows.ndim != 2 or len(rows) != len(words) or not rows.size:
         raise ValueError(
             f"vectors must hold one row for each of {len(words)} words, got {rows.shape}."
         )
-    for first in range(0, len(rows), BLOCK):
-        bad = np.flatnonzero(~np.isfinite(rows[first : first + BLOCK]).all(axis=1))
+    step = max(1, BLOCK // rows.shape[1])
+    for first in range(0, len(rows), step):
+        bad = np.flatnonzero(~np.isfinite(rows[first : first + step]).all(axis=1))
         if len(bad):
             word = words[first + bad[0]]
             raise ValueError(
                 f"the vector of {word!r} is not finite in float32: leave the word out."
             )
     encoded = [_encoded(word) for word in words]
+    if len(number := dict(zip(encoded, range(len(encoded)), strict=True))) < len(encoded):
+        twice = next(word for k, word in enumerate(words) if number[encoded[k]] != k)
+        raise ValueError(f"words holds {twice!r} more than once: leave the others out.")
     parts: Iterable[Any]
     if format == "fasttext":
         from ._fasttext_file import fasttext_parts
@@ -194,7 +201,9 @@ def _sniff(source: Source) -> str:
     if (header := _header(first)) is None or not rest:
         return "word2vec"
     numbers = rest.partition(b" ")[2][: 4 * min(header[1], BLOCK)]
-    return "word2vec-binary" if numbers.translate(None, _PLAIN) else "word2vec"
+    _, *fields = rest.partition(b"\n")[0].split() or [b""]  # of a short line, before other words
+    text = len(fields) == header[1] and all(_value(field) is not None for field in fields)
+    return "word2vec-binary" if numbers.translate(None, _PLAIN) and not text else "word2vec"
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
@@ -248,24 +257,25 @@ def _read_text(source: Source, words: Words, limit: float) -> NDArray[np.float32
         if not end:
             continue
         text = np.frombuffer(source.buffer, dtype=np.uint8)
-        lines = np.empty((source.buffer.count(b"\n"), 4), dtype=np.int64)
-        rows = np.empty((len(lines), d), dtype=np.float32)
-        parse_lines(text, 0, end, lines, rows)
-        keep = np.ones(len(lines), dtype=bool)
-        for k, (begin, after, stop, state) in enumerate(lines.tolist()):
-            line += 1
-            raw = source.buffer[begin:after]
-            if state == 2 or count >= limit:
-                keep[k] = False
-                continue
+        # a line takes 2 d + 2 bytes or is wrong: beyond so many, one is found before there is no room
+        size = min(source.buffer.count(b"\n"), end // (2 * d + 2) + 1)
+        lines, rows = np.empty((size, 5), dtype=np.int64), np.empty((size, d), dtype=np.float32)
+        found = parse_lines(text, end, lines, rows)
+        keep = np.zeros(found, dtype=bool)
+        for k, (begin, after, stop, state, before) in enumerate(lines[:found].tolist()):
+            if count >= limit:
+                break
+            raw, number = source.buffer[begin:after], line + before + 1
             if state == 1:
-                raw, rows[k] = _careful(source, source.buffer[begin:stop], d, line, header is None)
+                whole = source.buffer[begin:stop]
+                raw, rows[k] = _careful(source, whole, d, number, header is None)
             count += 1
             if 0 <= n < count:
-                raise source.fail(f"line {line}: the header says {n} words, but there are more.")
-            keep[k] = words.add(raw, f"line {line}")
+                raise source.fail(f"line {number}: the header says {n} words, but there are more.")
+            keep[k] = words.add(raw, f"line {number}")
+        line += source.buffer.count(b"\n", 0, end)
         source.at = end
-        vectors = _appended(vectors, rows[keep], len(words))
+        vectors = _appended(vectors, rows[:found][keep], len(words))
     if 0 <= count < min(n, limit):
         raise source.fail(f"the header says {n} words, but the file ends after {count}.")
     vectors.resize((len(words), d), refcheck=False)
@@ -289,11 +299,12 @@ def _careful(
 ) -> tuple[bytes, list[float]]:
     """A line that is not plain: hard numbers, words with blanks (GloVe has some), or wrong."""
     fields = text.split()
+    if text[:1].isspace():
+        raise source.fail(f"line {line} begins with a blank, where a word should be.")
     count = len(fields) - 1
     if blanks and count > d and _value(fields[-d - 1]) is None:
         fields = [b" ".join(fields[:-d]), *fields[-d:]]
-    elif count != d or text[:1].isspace():
-        count = len(fields) if text[:1].isspace() else count
+    elif count != d:
         raise source.fail(
             f"line {line} holds {count} number(s), not {d}, after {shortened(fields[0])}."
         )
@@ -302,7 +313,7 @@ def _careful(
         value = _value(field)
         if value is None:
             raise source.fail(f"line {line}: number {j + 1} is {shortened(field)}.")
-        if not abs(value) <= _LARGEST:
+        if not abs(value) < _LARGE:
             raise source.fail(
                 f"line {line}: number {j + 1} of the word {shortened(fields[0])} is {field.decode()}, "
                 "which is not finite in float32."

@@ -15,6 +15,7 @@ number: the answer does not depend on blocks, threads or the matrix library.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,12 +24,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .formats import read_vectors, write_vectors
-from .vocabulary import Vocabulary
 
 __all__ = ["Queries", "WordVectors"]
 
 _BLOCK = 1 << 24  # scores held at a time: 64 MiB
 _GATHER = 1 << 22  # numbers gathered at a time
+_NEAR = 50_000  # words among which one is looked for that is spelt alike
 
 
 class WordVectors:
@@ -65,6 +66,7 @@ class WordVectors:
         for place, word in enumerate(self.words):
             if not isinstance(word, str):
                 raise TypeError(f"words[{place}] is {word!r}, which is not a string.")
+        self.words = [str(word) for word in self.words]  # numpy's strings print in another way
         self.index = dict(zip(self.words, range(len(self.words)), strict=True))
         if len(self.index) < len(self.words):
             twice = next(word for k, word in enumerate(self.words) if self.index[word] != k)
@@ -118,19 +120,26 @@ class WordVectors:
         KeyError
             Names the word, and words that are spelt alike.
         """
-        place = self.index.get(word)
-        if place is not None:
-            return self.vectors[place]
+        found = self.get(word)
+        if found is None:
+            raise KeyError(self._unknown(word))
+        return found
+
+    def get(self, word: str) -> NDArray[Any] | None:
+        """The same, or None. It cannot be written to: a row that changed would have another unit vector."""
         if not isinstance(word, str):
             raise TypeError(f"word must be a string, got {word!r}.")
-        found = None if self.subwords is None else self.subwords.vector(word)
-        if found is not None:
-            return np.asarray(found)
-        raise KeyError(self._unknown(word))
+        place = self.index.get(word)
+        if place is None:
+            found = None if self.subwords is None else self.subwords.vector(word)
+            return None if found is None else np.asarray(found)
+        row = self.vectors[place]
+        row.flags.writeable = False
+        return row
 
     def _unknown(self, word: str) -> str:
         short = word if len(word) <= 60 else word[:57] + "..."
-        near = Vocabulary(self.words[:50_000], [0] * min(50_000, len(self))).near(short)
+        near = difflib.get_close_matches(short, self.words[:_NEAR], cutoff=0.75)
         listed = " or ".join(map(repr, near))
         guess = f" Did you mean {listed}?" if near else ""
         lower = word.lower()
@@ -302,7 +311,7 @@ class WordVectors:
 class Queries:
     """Mixin: an estimator with ``words_`` and ``vectors_`` answers what :class:`WordVectors` does.
 
-    ``counts_`` and ``subwords_`` are used where it has them. Files of vectors are written by
+    ``word_counts_`` and ``subwords_`` are used where it has them. Files of vectors are written by
     :meth:`save_vectors`; ``save`` writes the whole estimator.
     """
 
@@ -316,7 +325,7 @@ class Queries:
         parts = (
             self.words_,
             self.vectors_,
-            getattr(self, "counts_", None),
+            getattr(self, "word_counts_", None),
             getattr(self, "subwords_", None),
         )
         held = self.__dict__.get("_queries")

@@ -7,8 +7,8 @@ an encoded corpus takes four bytes a word, in a file that is mapped into memory 
 
 from __future__ import annotations
 
-import difflib
 import tempfile
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -88,13 +88,14 @@ class Vocabulary:
     @classmethod
     def of(cls, corpus: Corpus, *, min_count: int = 5, max_size: int | None = None) -> Vocabulary:
         """Count the words of a corpus: one pass."""
-        if min_count < 1:
-            raise ValueError(f"min_count must be 1 or more, got {min_count}.")
-        if max_size is not None and max_size < 1:
-            raise ValueError(f"max_size must be 1 or more, or None, got {max_size}.")
+        for name, value in (("min_count", min_count), ("max_size", max_size)):
+            if value is None and name == "max_size":
+                continue
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be an integer of 1 or more, got {value!r}.")
         counter: Counter[str] = Counter()
         for words in corpus:
-            counter.update(words)
+            counter.update(_listed(words))
         if not counter:
             raise ValueError("the corpus is empty: it holds no word. Is it the right file?")
         kept = [(word, count) for word, count in counter.items() if count >= min_count]
@@ -116,28 +117,31 @@ class Vocabulary:
 
     def encode(self, corpus: Iterable[list[str]], *, memory: int = 1 << 31) -> Encoded:
         """The corpus as numbers, unknown words left out; in a mapped file beyond ``memory`` bytes."""
-        look, parts, lengths, held = self.index.__getitem__, [], [0], 0
-        file: Any = None
+        look, file = self.index.__getitem__, None
+        held, starts = array("i"), array("q", [0])  # they grow in place, whatever segments are like
         for words in corpus:
-            ids = np.fromiter(map(look, words), np.int32, len(words))
+            ids = np.fromiter(map(look, _listed(words)), np.int32, len(words))
             ids = ids[ids >= 0]
-            parts.append(ids)
-            lengths.append(len(ids))
-            held += ids.nbytes
-            if held > memory:
+            held.frombytes(ids.tobytes())
+            starts.append(starts[-1] + len(ids))
+            if len(held) * held.itemsize > memory:
                 file = file or tempfile.TemporaryFile()  # noqa: SIM115
-                file.write(np.concatenate(parts).tobytes())
-                parts, held = [], 0
-        starts = np.cumsum(np.array(lengths, dtype=np.int64))
+                held.tofile(file)
+                held = array("i")
+        ends = np.frombuffer(starts, dtype=np.int64)
         if file is None:
-            return Encoded(np.concatenate(parts) if parts else np.empty(0, np.int32), starts)
-        if parts:
-            file.write(np.concatenate(parts).tobytes())
+            return Encoded(np.frombuffer(held, dtype=np.int32), ends)
+        held.tofile(file)
         file.flush()
-        ids = np.memmap(file, dtype=np.int32, mode="r", shape=(int(starts[-1]),))
+        found = np.memmap(file, dtype=np.int32, mode="r", shape=(starts[-1],))
         file.close()  # the map has its own handle
-        return Encoded(ids, starts)
+        return Encoded(found, ends)
 
-    def near(self, word: str, count: int = 3) -> list[str]:
-        """Known words that are spelt alike, for messages."""
-        return difflib.get_close_matches(word, self.words[:200_000], n=count, cutoff=0.75)
+
+def _listed(words: Any) -> Any:
+    """Words; not a string, whose letters would be counted."""
+    if isinstance(words, str):
+        raise TypeError(
+            f"a corpus gives lists of words, got the string {words[:40]!r}: use Corpus."
+        )
+    return words
