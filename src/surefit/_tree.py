@@ -90,6 +90,7 @@ CLASSES = {
     "SVR": "surefit.svm:SVR",
     "Scaled": "surefit.kernels:Scaled",
     "Sent2Vec": "surefit.text.sent2vec:Sent2Vec",
+    "SentenceVectors": "surefit.text.sentences:SentenceVectors",
     "Sigmoid": "surefit.kernels:Sigmoid",
     "Sum": "surefit.kernels:Sum",
     "TableEncoder": "surefit.preprocessing:TableEncoder",

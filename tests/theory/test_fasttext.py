@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
@@ -19,6 +20,7 @@ from tests.data import data_folder
 from threadpoolctl import threadpool_limits
 
 import surefit
+from surefit._jit.fasttext import first_rows
 from surefit.certificate import CertificateWarning, Status
 from surefit.text._bags import Features, read_texts
 from surefit.text._fasttext_claims import _hash
@@ -154,6 +156,12 @@ def test_tampering_is_seen() -> None:
     assert "bags" in failed()
     model.buckets_ = buckets
     assert surefit.verify(model, X, y).ok
+    slopes = model.probe_slopes_
+    model.probe_slopes_ = np.full_like(slopes, np.nan)
+    assert failed() == {"gradient"}
+    model.probe_slopes_ = slopes
+    fewer = {claim.name for claim in surefit.verify(model, X[:10], y[:10]).failed}
+    assert {"loss", "data"} <= fewer
     assert {claim.name for claim in surefit.verify(model, X, np.roll(y, 1)).failed} >= {
         "loss",
         "data",
@@ -168,8 +176,11 @@ def test_an_untrained_model_is_said_to_be_one() -> None:
         FastTextClassifier(5, learning_rate=1e-9, max_iter=1, random_state=0).fit(
             X, np.arange(100) < 20
         )
+    model = FastTextClassifier(5, learning_rate=1.0, random_state=0, certify=False).fit(X, y)
     with pytest.raises(ValueError, match="made the steps diverge: lower it"):
-        FastTextClassifier(5, learning_rate=1e30, random_state=0).fit(X, y)
+        model.set_params(learning_rate=1e30).fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_held_out_error_has_exact_limits() -> None:
@@ -201,6 +212,7 @@ def test_deterministic_whatever_the_threads() -> None:
 
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
 def test_threads_learn_as_well(loss: str) -> None:
+    """Which of them is late is up to the machine: five seeds gave 0.1 to 1.3 %, a busy one 2.3 %."""
     X, y = made(6000, 3, seed=6, length=20)
     losses = [
         FastTextClassifier(
@@ -208,7 +220,7 @@ def test_threads_learn_as_well(loss: str) -> None:
         ).fit(X, y).loss_
         for alone in (True, False)
     ]  # fmt: skip
-    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
 
 def test_save_and_load(tmp_path: Path) -> None:
@@ -240,6 +252,46 @@ def test_scikit_learn_contract() -> None:
         model.transform(["w1 w2"]), model.transform([["w2", "w1"]])
     )  # two numbers commute
     assert (model.decision_function(["", "never seen"]) == 0).all()
+
+
+def test_rows_to_begin_with_are_independent() -> None:
+    """No row is another one moved by a few columns: of 2^24 numbers a row shares but a few by chance."""
+    Z = np.empty((40, 16), dtype=np.float32)
+    first_rows(Z, 12, np.uint64(5), 0, 17)
+    first_rows(Z, 12, np.uint64(5), 17, 40)
+    assert len(np.unique(Z[:, :12])) > 40 * 12 - 3
+    assert not Z[:, 12:].any()
+    assert np.abs(Z).max() < 1 / 12
+    again = np.empty((40, 16), dtype=np.float32)
+    first_rows(again, 12, np.uint64(5), 0, 40)
+    np.testing.assert_array_equal(Z, again)
+
+
+def test_columns_have_names_and_tables_do_no_harm() -> None:
+    X, y = made(100, 3, seed=9)
+    model = FastTextClassifier(2, learning_rate=1.0, max_iter=20, random_state=0).fit(X, y)
+    names = ["fasttextclassifier0", "fasttextclassifier1"]
+    assert model.get_feature_names_out().tolist() == names
+    p = model.predict_proba(X)
+    model.set_output(transform="pandas")
+    assert list(model.transform(X).columns) == names
+    np.testing.assert_array_equal(model.predict_proba(X), p)
+
+
+def test_probabilities_where_every_sigma_is_zero() -> None:
+    X, y = made(60, 3, seed=9)
+    model = FastTextClassifier(2, loss="logistic", random_state=0, certify=False).fit(X, y)
+    model.input_vectors_ = np.abs(model.input_vectors_)
+    model.output_vectors_ = np.full_like(model.output_vectors_, -1e6)
+    np.testing.assert_allclose(model.predict_proba(X), 1 / 3)
+
+
+def test_progress_in_words(capsys: Any) -> None:
+    X, y = made(60, 2, seed=9)
+    FastTextClassifier(2, verbose=2, certify=False, random_state=0).fit(X, y)
+    told = capsys.readouterr().err
+    assert "words/s" in told
+    assert "100%" in told
 
 
 # ---------------------------------------------------------------------------- words

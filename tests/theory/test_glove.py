@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from tests.data import data_folder
 from threadpoolctl import threadpool_limits
 
@@ -273,7 +274,7 @@ def test_tampered_models_are_seen():
     assert "monotone loss" in failed()
     model.loss_trace_ = model.loss_trace_[::-1]
     model.word_biases_ = np.full_like(model.word_biases_, np.nan)
-    assert {"loss", "gradient check"} <= failed()
+    assert {"loss", "word block"} <= failed()
     model.word_factors_ = kept[1:]
     assert "loss" in failed()
 
@@ -284,6 +285,29 @@ def test_a_fit_that_did_not_learn_fails_its_claim():
         GloVe(3, max_iter=1, learning_rate=1e-4, random_state=0).fit(N)
     with pytest.warns(CertificateWarning, match="context block"):
         GloVe(3, solver="als", max_iter=1, tol=1e-6, random_state=0).fit(N)
+
+
+@pytest.mark.parametrize("solver", ["adagrad", "sgd"])
+@pytest.mark.parametrize("biases", [True, False])
+def test_steps_are_compared_with_gradients(solver, biases):
+    N = counts()
+    model = GloVe(3, solver=solver, biases=biases, reg=0.1, max_iter=100, random_state=0).fit(N)
+    assert model.certificate_["gradient"].status is Status.HOLDS
+    recorded = model.probe_slopes_
+    for wrong in (1.05 * recorded, recorded[1:], np.full_like(recorded, np.nan)):
+        model.probe_slopes_ = wrong
+        assert surefit.verify(model, N)["gradient"].status is Status.FAILS
+    model.probe_slopes_ = recorded
+    model.context_factors_ = 1.1 * model.context_factors_
+    assert surefit.verify(model, N)["gradient"].status is Status.FAILS
+
+
+def test_a_fit_that_breaks_off_leaves_no_vectors_of_another():
+    model = GloVe(3, solver="als", min_count=1, max_iter=100, random_state=0).fit(TEXTS)
+    with pytest.raises(ValueError, match="occur together"):
+        model.fit(["a", "b"])
+    with pytest.raises(NotFittedError):
+        model.transform(["the king"])
 
 
 def test_vectors_of_real_text():

@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.data import data_folder
 from threadpoolctl import threadpool_limits
 
 import surefit
-from surefit.certificate import CertificateWarning
-from surefit.text import Corpus
+from surefit.certificate import CertificateWarning, Kind, Status
+from surefit.text import Corpus, SkipGram
 from surefit.text.fasttext import FastTextClassifier
 from surefit.text.sent2vec import Sent2Vec
 from surefit.text.sentences import SentenceVectors
@@ -116,6 +118,25 @@ def test_the_common_direction_is_removed() -> None:
     np.testing.assert_allclose(pool.transform(X) @ first, 0.0, atol=1e-10)
 
 
+def test_vectors_stay_fitted_in_clones_searches_and_files(tmp_path: Path) -> None:
+    X, y = topics(200, seed=1, words=40)
+    words = SkipGram(6, min_count=1, max_iter=5, random_state=0).fit(X)
+    pool = SentenceVectors(words, remove_component=True).set_output(transform="pandas")
+    twin = clone(pool)
+    assert twin.vectors is words
+    assert not hasattr(twin, "component_")
+    assert twin.get_params() == pool.get_params()
+    assert list(twin.fit_transform(X).columns) == [f"sentencevectors{i}" for i in range(6)]
+    search = GridSearchCV(
+        make_pipeline(SentenceVectors(words), LogisticRegression()),
+        {"sentencevectors__pooling": ["mean", "weighted"]}, cv=2,
+    )  # fmt: skip
+    assert search.fit(X, y).best_score_ > 0.25
+    surefit.save(pool.fit(X), tmp_path / "pool.surefit")
+    loaded = surefit.load(tmp_path / "pool.surefit")
+    np.testing.assert_array_equal(loaded.transform(X), pool.transform(X))
+
+
 def test_bad_input_of_pooling() -> None:
     known = some_vectors()
     with pytest.raises(ValueError, match="text 1 has no known word"):
@@ -161,6 +182,57 @@ def test_untrained_vectors_are_said_to_be() -> None:
     assert model.loss_ == pytest.approx(11 * math.log(2), rel=0.1)  # less what was drawn twice
 
 
+def test_held_out_sentences_have_a_radius() -> None:
+    X, _ = topics(600, seed=4, words=80)
+    options: dict[str, Any] = {"subsample": 0, "random_state": 0, "validation_fraction": 0.3}
+    model = Sent2Vec(6, max_iter=10, **options).fit(X)
+    claim = model.certificate_["held-out loss"]
+    assert (claim.kind, claim.status) == (Kind.STATISTICAL, Status.HOLDS)
+    rng = np.random.default_rng(0)
+    noise = [" ".join(f"w{i}" for i in rng.integers(40, size=9)) for _ in range(300)]
+    idle = Sent2Vec(4, max_iter=1, learning_rate=1e-6, certify=False, **options).fit(noise)
+    assert surefit.verify(idle, noise)["held-out loss"].status is Status.UNDECIDED
+    model.output_vectors_ = -model.output_vectors_
+    assert surefit.verify(model, X)["held-out loss"].status is Status.FAILS
+    assert "loss" in {c.name for c in surefit.verify(model, X[:20]).failed}
+    alone = Sent2Vec(3, min_count=1, **options | {"validation_fraction": 0.01})
+    alone.fit(["w1"] * 500 + X[:3])
+    assert alone.certificate_["held-out loss"].status is Status.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("context", "sizes"), [("text", [2, 2, 1]), ("paragraph", [4, 1]), ("document", [5])]
+)
+def test_a_sentence_is_the_whole_context(tmp_path: Path, context: str, sizes: list[int]) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("a b\nc d\n\na\n")
+    model = Sent2Vec(2, min_count=1, context=context)
+    encoded, _, _ = model._validate_training_data(path, None, None, reset=True)
+    assert np.diff(encoded.starts).tolist() == sizes
+    short = Corpus(path, max_words=3)
+    encoded, _, _ = model._validate_training_data(short, None, None, reset=True)
+    assert np.diff(encoded.starts).max() <= 3
+
+
+def test_sent2vec_answers_as_other_word_vectors_do() -> None:
+    X, _ = topics(300, seed=6, words=40)
+    model = Sent2Vec(3, max_iter=2, random_state=0).fit(X)
+    assert model.get_feature_names_out().tolist() == ["sent2vec0", "sent2vec1", "sent2vec2"]
+    assert len(model.most_similar("w1", k=2)) == 2
+    with pytest.raises(ValueError, match=r"learning_rate=1e\+30 made the steps diverge"):
+        model.set_params(learning_rate=1e30).fit(X)
+    with pytest.raises(NotFittedError):
+        model.transform(X)
+
+
+def test_progress_in_words(capsys: Any) -> None:
+    X, _ = topics(100, seed=6, words=40)
+    Sent2Vec(3, max_iter=2, verbose=2, certify=False, random_state=0).fit(X)
+    told = capsys.readouterr().err
+    assert "words/s" in told
+    assert "100%" in told
+
+
 def test_deterministic_whatever_the_threads() -> None:
     X, _ = topics(2000, seed=5)
     found = []
@@ -185,5 +257,7 @@ def test_bad_input_of_training() -> None:
         Sent2Vec(3, min_count=1).fit(["a", "b"])
     with pytest.raises(ValueError, match="leaves no word"):
         Sent2Vec(3, min_count=9).fit(["a b", "b a"])
+    with pytest.raises(ValueError, match=r"validation_fraction=0\.1 of 2 texts is 0"):
+        Sent2Vec(3, min_count=1, validation_fraction=0.1).fit(["a b", "b a"])
     with pytest.raises(ValueError, match="the corpus is empty"):
         Sent2Vec(3).fit([""])

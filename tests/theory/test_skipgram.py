@@ -1,17 +1,23 @@
 """Word vectors by negative sampling: the PMI identity, the kernels' steps, threads, claims."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from tests.data import data_folder
 from threadpoolctl import threadpool_limits
 
 import surefit
 from surefit._jit.skipgram import SIGMOID, bag_steps, pair_steps
 from surefit.certificate import Status
-from surefit.solvers.skipgram import Draws
-from surefit.text import Corpus, SkipGram
+from surefit.solvers import skipgram as solver
+from surefit.solvers.skipgram import Draws, Parts
+from surefit.text import Corpus, SkipGram, _skipgram_claims
 from surefit.text._embedding import SeenSubwords
+from surefit.text._skipgram_claims import _pairs, pair_counts
+from surefit.text.vocabulary import Encoded
 
 
 def made_text(n_words=30, n_texts=400, seed=0):
@@ -148,6 +154,131 @@ def test_draws_keep_and_noise():
     assert np.allclose(found, wanted, atol=1e-6)
 
 
+def test_no_stream_of_random_numbers_comes_twice(monkeypatch):
+    """The stream of segment s is a function of seed + c (s + 1): of no two epochs are these the same."""
+    seeds = []
+    monkeypatch.setattr(solver, "pair_steps", lambda *given: seeds.append(int(given[-1])))
+    SkipGram(**FAST, max_iter=6, certify=False).fit(made_text(n_texts=50))
+    of_epochs = seeds[:6]  # the others are those of steps that are looked at
+    starts = {
+        (seed + 0x9E3779B97F4A7C15 * (s + 1)) % 2**64 for seed in of_epochs for s in range(50)
+    }
+    assert len(starts) == 6 * 50
+
+
+def test_vectors_of_words_are_made_block_by_block(monkeypatch):
+    rng = np.random.default_rng(0)
+    indptr = np.concatenate([[0], np.cumsum(rng.integers(1, 9, 50))])
+    parts, V = Parts(indptr, rng.integers(0, 30, indptr[-1])), rng.normal(size=(30, 16))
+    V, whole = V.astype(np.float32), Parts.means
+    expected = [V[parts.rows[a:b]].mean(axis=0) for a, b in pairwise(indptr)]
+    for size in (1, 100, 1 << 22):
+        monkeypatch.setattr(solver, "_PART", size)
+        assert np.allclose(whole(parts, V), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"architecture": "cbow"}, {"subwords": (2, 3), "n_buckets": 500}]
+)
+def test_steps_that_diverge_are_told(given):
+    with pytest.raises(ValueError, match="learning_rate=1e\\+30 made the steps diverge"):
+        SkipGram(**FAST, **given, learning_rate=1e30).fit(made_text())
+
+
+def test_a_sigmoid_of_nan_is_not_looked_up():
+    """A table has no place for inf - inf: it was read beyond its end. Now it counts as 0."""
+    V, Z = np.ones((3, 16), np.float32), np.zeros((4, 16), np.float32)
+    Z[:3, 0], Z[:3, 1] = np.inf, -np.inf
+    ids, ones, others = np.array([0, 1], np.int32), np.ones(3, np.float32), np.full(3, 2, np.int32)
+    given = (ids, np.array([0, 2]), 0, 1, ones, 0 * ones, others)
+    table = np.append(SIGMOID, np.full(9, 0.3, np.float32))[: len(SIGMOID)]  # 0.3 beyond its end
+    pair_steps(*given, V, Z, table, 1, 1, 1.0, 1.0, np.uint64(5))
+    assert Z[0, 2] == 1.0  # the word that was there moves by 1 - 0
+    assert Z[2, 2] == 0.0  # and the noise by 0
+
+
+def test_pairs_are_drawn_as_the_objective_counts_them():
+    rng = np.random.default_rng(0)
+    sizes = [2] * 40 + [1, 0, 3, 30, 7] * 4
+    data = Encoded(rng.integers(0, 4, sum(sizes)).astype(np.int32), np.cumsum([0, *sizes]))
+    for window in (1, 3, 40):
+        own, other = _pairs(np.random.default_rng(1), data.starts, window)
+        assert (own != other).all()
+        found = np.zeros((4, 4))
+        np.add.at(found, (data.ids[own], data.ids[other]), 1 / len(own))
+        wanted = pair_counts(data, 4, window)
+        wanted /= wanted.sum()
+        assert (np.abs(found - wanted) < 5 * np.sqrt(wanted / len(own))).all()
+        # short texts have their share of the pairs, not of the places
+        short = (own < 80).mean()
+        pairs = [
+            sum((window - t + 1) * (n - t) for t in range(1, min(window, n - 1) + 1)) for n in sizes
+        ]
+        wanted_share = sum(pairs[:40]) / sum(pairs)
+        assert abs(short - wanted_share) < 5 * np.sqrt(wanted_share / len(own))
+
+
+def test_the_drawn_loss_does_not_depend_on_blocks(monkeypatch):
+    texts = made_text(n_texts=50)
+    model = SkipGram(**FAST, max_iter=1).fit(texts)
+    monkeypatch.setattr(_skipgram_claims, "_BLOCK", 1000)
+    assert surefit.verify(model, texts)["loss"].observed < 1e-13
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"architecture": "cbow"}, {"subwords": (2, 3), "n_buckets": 500}]
+)
+def test_steps_are_compared_with_gradients(given):
+    texts = made_text(n_texts=100)
+    model = SkipGram(**FAST, **given, max_iter=3).fit(texts)
+    assert model.certificate_["gradient"].status is Status.HOLDS
+    recorded = model.probe_slopes_
+    for wrong in (1.05 * recorded, recorded[1:], np.full_like(recorded, np.nan)):
+        model.probe_slopes_ = wrong
+        assert surefit.verify(model, texts)["gradient"].status is Status.FAILS
+    model.probe_slopes_ = recorded
+    model.context_vectors_ = 1.1 * model.context_vectors_
+    assert surefit.verify(model, texts)["gradient"].status is Status.FAILS
+
+
+@pytest.mark.parametrize("solver", ["sgd", "full"])
+def test_other_data_are_seen_whatever_they_are(solver):
+    texts = made_text(n_texts=50)
+    model = SkipGram(
+        **FAST | {"n_components": 4}, solver=solver, validation_fraction=0.3, certify=False
+    )
+    model.fit(texts)
+    for other in (texts[:10], ["of"], [*texts, ["of", "the"]]):
+        assert "loss" in {claim.name for claim in surefit.verify(model, other).failed}
+
+
+def test_texts_put_aside_without_pairs_decide_nothing():
+    model = SkipGram(**FAST, validation_fraction=0.002).fit([["a"]] * 500 + made_text(n_texts=2))
+    assert model.certificate_["held-out loss"].status is Status.UNDECIDED
+
+
+def test_the_full_objective_for_any_number_of_threads():
+    texts, found = made_text(n_words=400, n_texts=300), []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            model = SkipGram(**FAST | {"n_components": 40}, solver="full", certify=False)
+            found.append(model.set_params(max_iter=20).fit(texts).vectors_)
+    assert np.array_equal(*found)
+
+
+def test_a_great_power_of_the_noise():
+    model = SkipGram(**FAST, noise_power=1000.0, max_iter=1).fit(made_text())
+    assert np.isfinite(model.loss_)
+
+
+def test_a_fit_that_breaks_off_leaves_no_vectors_of_another():
+    model = SkipGram(**FAST, max_iter=1).fit(made_text(n_texts=50))
+    with pytest.raises(ValueError, match="no pairs to learn from"):
+        model.fit(["a", "b"])
+    with pytest.raises(NotFittedError):
+        model.transform(["a"])
+
+
 @pytest.mark.parametrize(
     "given", [{}, {"architecture": "cbow"}, {"subwords": (2, 3), "n_buckets": 500}]
 )
@@ -225,6 +356,10 @@ def test_files_clones_and_held_out(tmp_path):
     assert np.array_equal(back.vectors_, model.vectors_)
     assert surefit.verify(back, texts)["data"].status is Status.HOLDS
     assert np.array_equal(back.vector("t0w1x"), model.vector("t0w1x"))
+    split = model.set_params(tokenizer=str.split).fit([" ".join(text) for text in texts])
+    split.save(tmp_path / "words.surefit")
+    again = surefit.load(tmp_path / "words.surefit", tokenizer=str.split)
+    assert np.array_equal(again.transform(["the t0w1"]), split.transform(["the t0w1"]))
 
 
 @pytest.mark.parametrize(
@@ -234,6 +369,8 @@ def test_files_clones_and_held_out(tmp_path):
         ({"device": "cuda", "deterministic": True}, "deterministic"),
         ({"solver": "full", "architecture": "cbow"}, "solver='full'"),
         ({"subwords": (4, 3)}, r"subwords.*\(4, 3\)"),
+        ({"subwords": ("a", "b")}, "subwords must be"),
+        ({"subwords": (2.0, 3.0)}, "subwords must be"),
         ({"validation_fraction": 0.999}, "validation_fraction=0.999"),
         ({"min_count": 10**6}, "min_count=1000000 leaves no word"),
         ({"window": 0}, "window"),

@@ -190,7 +190,7 @@ def first_rows(Z, k, seed, first, last):
     """Rows first..last uniform in (-1/k, 1/k), a function of the seed and the row alone; padding 0."""
     scale = np.float32(2.0 / k / 16777216.0)
     for i in range(first, last):
-        x = seed + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
+        x = seed + np.uint64(i * k) * np.uint64(0x9E3779B97F4A7C15)  # behind the row before
         for a in range(k):
             x += np.uint64(0x9E3779B97F4A7C15)
             v = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -85,7 +85,7 @@ def steps(
             if biases:
                 z[one] = 1
                 w[one + 1] = 1
-        total += part
+        total += np.float64(part)
     return 0.5 * total
 
 

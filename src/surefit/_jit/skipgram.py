@@ -68,9 +68,9 @@ def _noise(state, shares, others):
 def _sigmoid(x, table):
     if x >= np.float32(_REACH):
         return np.float32(1.0)
-    if x <= np.float32(-_REACH):
-        return np.float32(0.0)
-    return table[np.int64((x + np.float32(_REACH)) * np.float32(_FINE) + np.float32(0.5))]
+    if x > np.float32(-_REACH):
+        return table[np.int64((x + np.float32(_REACH)) * np.float32(_FINE) + np.float32(0.5))]
+    return np.float32(0.0)  # NaN too, which has no place in the table
 
 
 @njit(nogil=True, fastmath=_FAST)

@@ -11,7 +11,8 @@ threads need not wait for each other at the end of a diagonal, and write into th
 (Recht, Ré, Wright & Niu, 2011). Entries are shuffled once; each epoch visits the diagonals, and runs of 64
 entries within a block, in a new random order.
 
-AdaGrad is that of GloVe's authors: a number moves by eta g / sqrt(1 + sum (eta g)^2), g its slopes so far.
+AdaGrad is that of GloVe's authors: a number moves by eta g / sqrt(1 + sum (eta g)^2), g its slopes so far,
+the newest among them (which their program counts from the next step on).
 
 *Alternating least squares.* Given Z, a word's row is a weighted ridge regression on the contexts it occurs
 with,
@@ -35,7 +36,7 @@ from .._threads import over_rows
 from ..iterate import Iterate
 from .factor_problem import Penalties, Side, balance, features, over_entries, share
 
-__all__ = ["als", "descend", "objective", "side"]
+__all__ = ["als", "descend", "objective", "probe_slopes", "side"]
 
 Array = NDArray[Any]
 _CACHE = 350_000  # bytes of the rows of a group
@@ -43,6 +44,7 @@ _GROUPS = 256  # at most
 _LANES = 16
 _RUN = 64
 _DECAY = 0.05  # of the steps of plain SGD, an epoch
+_SMALL = 2.0**-10  # rate of the steps that are compared with gradients
 
 
 def side(logs: Any, weights: Array, reg: float, columns: int) -> Side:
@@ -169,6 +171,29 @@ def descend(
             squares = np.square(W, dtype=np.float64).sum() + np.square(Z, dtype=np.float64).sum()
         value = float(met.sum()) + (0.5 * reg * float(squares) if reg else 0.0)
         yield Iterate((W, Z), value if np.isfinite(value) else np.inf, step=float(eta))
+
+
+def probe_slopes(
+    words: Side, W: Array, Z: Array, entries: Array, *, adaptive: bool, biases: bool
+) -> Array:
+    """What the kernel's first step of a small rate moves the rows of an entry by, as squares, rate 1."""
+    k, zero, found = W.shape[1] - biases, np.zeros(1, np.int32), []
+    visits = np.bincount(words.indices, minlength=len(Z))
+    for e in entries:
+        i, j = int(np.searchsorted(words.indptr, e, "right")) - 1, words.indices[e]
+        left, right = _joined(W[[i]], Z[[j]], biases, np.float32, _LANES)
+        before = [side.astype(np.float64) for side in (left, right)]
+        sums = [np.ones_like(left), np.ones_like(right)] if adaptive else [left, right]
+        entry = (part[e : e + 1].astype(np.float32) for part in (words.targets, words.weights))
+        counts = (words.indptr[i + 1] - words.indptr[i], visits[j])
+        lam = [np.array([words.lam[0] / count], np.float32) for count in counts]
+        steps(
+            zero, zero, *entry, np.zeros(1, np.int64), 1, left, sums[0], right, sums[1], *lam,
+            np.float32(_SMALL), k, biases, adaptive,
+        )  # fmt: skip
+        moved = [((a - b) / _SMALL) ** 2 for a, b in zip((left, right), before)]
+        found.append(float(moved[0].sum() + moved[1].sum()))
+    return np.array(found)
 
 
 def _joined(W: Array, Z: Array, biases: bool, dtype: Any, lanes: int) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ has <v_i, z_j> = log(n_ij / (n_i p_j)) - log k (Levy and Goldberg, 2014).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,13 @@ from scipy.special import expit
 from .._jit.skipgram import SIGMOID, bag_steps, pair_steps
 from .._threads import over_rows
 
-__all__ = ["Draws", "Parts", "first_rows", "minimise_whole", "passes"]
+__all__ = ["Draws", "Parts", "first_rows", "minimise_whole", "passes", "probe_slopes"]
 
 Rows = NDArray[np.float32]
 _ROUND = 1 << 20  # words between two looks at the clock
 _LANES = 16  # rows are padded to a multiple of this
 _LEAST = 1e-4  # of the rate, at the end
+_PART = 1 << 22  # numbers gathered at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class Draws:
         keep = np.ones(len(counts))
         if subsample > 0:
             keep = np.minimum(1.0, np.sqrt(subsample / share) + subsample / share)
-        return cls(keep.astype(np.float32), *_alias(counts.astype(np.float64) ** power))
+        return cls(keep.astype(np.float32), *_alias((counts / counts.max()) ** power))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +73,16 @@ class Parts:
 
     def means(self, V: Rows) -> Rows:
         """The vectors of all words."""
-        sums = np.add.reduceat(V[self.rows], self.indptr[:-1], axis=0)
-        return (sums / np.diff(self.indptr)[:, None]).astype(np.float32)
+        n, sizes = len(self.indptr) - 1, np.diff(self.indptr)
+        out, first = np.empty((n, V.shape[1]), np.float32), 0
+        while first < n:  # the rows of all words at once may not fit into memory
+            reach = self.indptr[first] + _PART // V.shape[1]
+            last = max(first + 1, int(np.searchsorted(self.indptr, reach, "right")) - 1)
+            begin, end = self.indptr[first], self.indptr[last]
+            sums = np.add.reduceat(V[self.rows[begin:end]], self.indptr[first:last] - begin, axis=0)
+            out[first:last] = sums / sizes[first:last, None]
+            first = last
+        return out
 
 
 def first_rows(
@@ -97,11 +106,13 @@ def passes(
     """
     ids, starts, done = data.ids, data.starts, 0
     n, total = len(ids), max(1, n_epochs * len(ids))
+    # a segment's stream is a function of the sum of a seed and its number: seeds that lie apart
+    seeds = np.random.default_rng(seed).integers(2**64, size=n_epochs, dtype=np.uint64)
     for epoch in range(n_epochs):
         for begin in range(0, max(n, 1), _ROUND):
             end = min(begin + _ROUND, n)
             bounds = [rate * max(1.0 - (done + d) / total, _LEAST) for d in (0, end - begin)]
-            own = np.uint64((seed + 0x9E3779B97F4A7C15 * (epoch + 1)) % 2**64)
+            own = seeds[epoch]
 
             def work(
                 a: int, b: int, begin: int = begin, rates: Any = bounds, own: Any = own
@@ -123,6 +134,32 @@ def passes(
                 over_rows(end - begin, work)
             done += end - begin
             yield done
+
+
+def probe_slopes(
+    V: Rows, Z: Rows, triples: Iterable[Any], parts: Parts | None = None, cbow: bool = False
+) -> NDArray[np.float64]:
+    """What a kernel's step of rate 1 moves an input and an output by, the squared length of both.
+
+    A triple (i, o, j) is an input, an output and the one noise word: a text of i and o alone, on copies of
+    their rows. Its first window moves them from where they are.
+    """
+    found, bag = [], parts or Parts.whole(len(Z) - 1)
+    ids = np.array([0, 1] if parts is not None and not cbow else [1, 0], np.int32)
+    for triple in triples:
+        rows = [bag.rows[bag.indptr[w] : bag.indptr[w + 1]] for w in triple]
+        indptr = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+        A, B = V[np.concatenate(rows)], Z[[*triple, -1]]
+        v, z = A[0].astype(np.float64), B[1].astype(np.float64)
+        given = (ids, np.array([0, 2]), 0, 1, np.ones(3, np.float32), np.zeros(3, np.float32))
+        rest = (A, B, SIGMOID, 1, 1, 1.0, 1.0, np.uint64(0))
+        noise = np.full(3, 2, np.int32)
+        if parts is None and not cbow:
+            pair_steps(*given, noise, *rest)
+        else:
+            bag_steps(*given, noise, indptr, np.arange(indptr[-1]), *rest, cbow)
+        found.append(float(np.square(A[0] - v).sum() + np.square(B[1] - z).sum()))
+    return np.array(found)
 
 
 def minimise_whole(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import Certified
@@ -21,13 +21,14 @@ from .subwords import Subwords
 from .vectors import Queries
 from .vocabulary import Encoded, Vocabulary
 
-__all__ = ["Embedding", "Pace", "SeenSubwords", "split_segments"]
+__all__ = ["Embedding", "Pace", "SeenSubwords", "put_aside", "split_segments", "two_parts"]
 
 
-class Embedding(Queries, TransformerMixin, Certified):
+class Embedding(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified):
     """A fit that leaves ``words_`` with ``word_counts_`` and ``vectors_``, and turns texts into vectors."""
 
     paradigm = "unsupervised"
+    _given_again: ClassVar[frozenset[str]] = frozenset({"tokenizer"})
     min_count: int
     max_size: int | None
     tokenizer: Callable[[str], list[str]] | None
@@ -46,7 +47,8 @@ class Embedding(Queries, TransformerMixin, Certified):
             raise ValueError(f"{type(self).__name__} takes no sample_weight: repeat texts instead.")
         corpus = as_corpus(X, tokenizer=self.tokenizer, lowercase=self.lowercase)
         if reset:
-            self.__dict__.pop("certificate_", None)
+            for name in ("certificate_", "vectors_"):  # of a fit before this one
+                self.__dict__.pop(name, None)
             found = Vocabulary.of(corpus, min_count=self.min_count, max_size=self.max_size)
             self.words_, self.word_counts_, self.n_words_ = found.words, found.counts, found.n_words
         return self._vocabulary().encode(corpus), None, None
@@ -62,7 +64,7 @@ class Embedding(Queries, TransformerMixin, Certified):
         -------
         array of shape (n_texts, n_components)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "vectors_")
         texts = read_texts(X, self.tokenizer, self.lowercase)
         number = self._vocabulary().index.__getitem__
         ids = np.fromiter(map(number, texts.words), np.int32, len(texts.words))[texts.ids]
@@ -79,12 +81,6 @@ class Embedding(Queries, TransformerMixin, Certified):
     @property
     def _n_features_out(self) -> int:
         return int(self.vectors_.shape[1])
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of :meth:`transform`."""
-        check_is_fitted(self)
-        name = type(self).__name__.lower()
-        return np.asarray([f"{name}{i}" for i in range(self._n_features_out)], dtype=object)
 
     def _remedy(self) -> str:
         return "Train longer (max_iter), on more text, or with another learning_rate."
@@ -114,6 +110,28 @@ class Pace:
         left = clock((self.total - done) / max(rate, 1e-9))
         text = f"{done / max(self.total, 1):4.0%}, {rate:,.0f} {self.unit}/s, {left} left"
         print(text, file=sys.stderr, flush=True)
+
+
+def put_aside(share: float, n: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
+    """The numbers of the texts that are held out, ascending; None where the share is 0."""
+    if not share:
+        return None
+    count = round(share * n)
+    if not 0 < count < n:
+        raise ValueError(
+            f"validation_fraction={share:g} of {n} texts is {count}: hold out at least one and leave at "
+            "least one."
+        )
+    return np.sort(rng.permutation(n)[:count]).astype(np.int64)
+
+
+def two_parts(n: int, held: NDArray[np.int64] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The numbers of the texts that are fitted on, and of those held out.
+
+    Of other data with fewer texts these are the ones that are there: its claims fail, with a number.
+    """
+    away = np.empty(0, np.int64) if held is None else held[held < n]
+    return np.setdiff1d(np.arange(n), away, assume_unique=True), away
 
 
 def split_segments(data: Encoded, chosen: NDArray[np.int64]) -> tuple[Encoded, Encoded]:

@@ -223,7 +223,8 @@ def _gradient_claim(
 
         slope = (value(length) - value(-length)) / (2.0 * length)
         floor = 64.0 * _EPS * (1.0 + value(0.0)) / length
-        worst = max(worst, abs(slope - theirs) / (abs(slope) + 1e5 * floor + 1e-300))
+        away = abs(slope - theirs) / (abs(slope) + 1e5 * floor + 1e-300)
+        worst = float(np.maximum(worst, away))  # NaN stays
     statement = (
         f"the steps of {len(probes)} texts are gradients: squared lengths and central differences of the "
         f"loss along them differ by a share of {worst:.1e}"
@@ -278,6 +279,9 @@ def _exact_claim(
 
 def _held_claim(model: Any, labels: Any, true: Any) -> Claim:
     wrong, n = int((labels != true).sum()), len(true)
+    if not n:
+        why = "none of the texts that were held out is there"
+        return Claim.check("held-out error", why, Kind.STATISTICAL, math.nan, 0.0, "GEN-3")
     low, high = clopper_pearson(wrong, n, _DELTA)
     away = abs(float(model.validation_error_) - wrong / n)
     statement = (

@@ -9,7 +9,7 @@ of M* of softmax sum to 0, so that C - 1 components suffice for C classes; one d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,9 @@ def fit_steps(
     epochs: int,
     deterministic: bool,
     rng: np.random.Generator,
-    verbose: int,
+    told: Callable[[int], None],
 ) -> tuple[Any, Any, Array]:
-    """Z, W and the mean loss that each epoch met on its way."""
+    """Z, W and the mean loss that each epoch met on its way; ``told`` is called with the epochs done."""
     width = -(-n_components // _WIDTH) * _WIDTH
     Z, W = _aligned(n_features, width), np.zeros((rows, width), dtype=np.float32)
     seed = np.uint64(rng.integers(2**63))
@@ -84,10 +84,11 @@ def fit_steps(
                 )  # fmt: skip
 
             parts = [part(0, n)] if deterministic else over_rows(n, part, least=256)
+            told(epoch + 1)
             yield Iterate(None, value=math.fsum(parts) / n)
 
     with np.errstate(all="ignore"):
-        trace = run(steps(), max_iter=epochs, tol=-1.0, verbose=verbose, name="fastText").trace
+        trace = run(steps(), max_iter=epochs, tol=-1.0).trace
     Z, W = (np.ascontiguousarray(part[:, :n_components]) for part in (Z, W))
     return Z, W, np.array(trace.values)
 

@@ -34,8 +34,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, TransformerMixin, _fit_context
+from scipy.special import expit, log_expit, softmax
+from sklearn.base import (
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -46,6 +51,7 @@ from ..base import Certified, check_weights
 from ..certificate import Claim
 from ..solvers._typing import as_generator
 from ._bags import Features, Texts, read_texts
+from ._embedding import Pace, put_aside, two_parts
 from ._fasttext_claims import claims, probes_of
 from ._fasttext_fit import bag_matrix, factorise, fit_steps, logistic, mean_loss, probe_slopes
 
@@ -54,7 +60,9 @@ __all__ = ["FastTextClassifier"]
 Array = NDArray[np.float64]
 
 
-class FastTextClassifier(TransformerMixin, ClassifierMixin, Certified):
+class FastTextClassifier(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Certified
+):
     """Classifier of texts by averaged vectors of their words and n-grams.
 
     Parameters
@@ -203,7 +211,7 @@ class FastTextClassifier(TransformerMixin, ClassifierMixin, Certified):
         self._check_parameters()
         texts, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         rng = as_generator(self.random_state)
-        self._hold_out(len(texts), rng)
+        self.validation_indices_ = put_aside(self.validation_fraction, len(texts), rng)
         train, labels, weights = self._training_part(texts, y, sample_weight)
         codes, rows = self._choose_classes(labels)
         self._choose_words(train)
@@ -219,20 +227,21 @@ class FastTextClassifier(TransformerMixin, ClassifierMixin, Certified):
                 self.loss_trace_ = np.empty(0)
                 stopped = "logistic regression was solved"
             else:
+                pace = Pace(self.verbose, self.max_iter * len(train.ids), "words")
                 Z, W, self.loss_trace_ = fit_steps(
                     encoded, p, codes, weights, rows, n_components=self.n_components, softmax=soft,
                     rate=self.learning_rate, epochs=self.max_iter, deterministic=self.deterministic,
-                    rng=rng, verbose=self.verbose,
+                    rng=rng, told=lambda epochs: pace.at(epochs * len(train.ids)),
                 )  # fmt: skip
                 probes = probes_of(np.diff(encoded.starts), weights)
                 self.probe_slopes_ = probe_slopes(encoded, probes, Z, W, codes, soft)
                 stopped = f"all {self.max_iter} epochs were made"
-            self.input_vectors_, self.output_vectors_ = Z, W
             self.loss_ = mean_loss(encoded, Z, W, codes, weights, soft)
             if not np.isfinite(self.loss_):
                 raise ValueError(
                     f"learning_rate={self.learning_rate:g} made the steps diverge: lower it."
                 )
+            self.input_vectors_, self.output_vectors_ = Z, W
             self.validation_error_ = None
             if self.validation_indices_ is not None:
                 labels, held = self._held_out(texts, y)
@@ -243,6 +252,9 @@ class FastTextClassifier(TransformerMixin, ClassifierMixin, Certified):
 
     def transform(self, X: Any) -> Array:
         """Z'x of each text: the mean of the vectors of its features, 0 for a text without any."""
+        return self._means(X)
+
+    def _means(self, X: Any) -> Array:
         check_is_fitted(self, "input_vectors_")
         encoded, _ = self._features(self.buckets_).encode(self._read(X))
         Z = self.input_vectors_
@@ -256,7 +268,7 @@ class FastTextClassifier(TransformerMixin, ClassifierMixin, Certified):
 
     def decision_function(self, X: Any) -> Any:
         """Scores W Z'x, one column a class; for two classes one number, positive for the second."""
-        scores = self.transform(X) @ self.output_vectors_.T.astype(np.float64)
+        scores = self._means(X) @ self.output_vectors_.T.astype(np.float64)
         if scores.shape[1] == 1:
             return scores[:, 0]
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
@@ -274,13 +286,17 @@ class FastTextClassifier(TransformerMixin, ClassifierMixin, Certified):
             return np.column_stack([expit(-scores), expit(scores)])
         if self.loss == "softmax":
             return np.asarray(softmax(scores, axis=1))
-        found = expit(scores)
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+        # by logarithms: each sigma may be 0 to rounding
+        return np.asarray(softmax(log_expit(scores), axis=1))
 
     @property
     def vectors_(self) -> Any:
         """The vectors of ``words_``: the first rows of ``input_vectors_``."""
         return self.input_vectors_[: len(self.words_)]
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.input_vectors_.shape[1])
 
     # ------------------------------------------------------------------ data
 
@@ -312,7 +328,8 @@ class FastTextClassifier(TransformerMixin, ClassifierMixin, Certified):
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         if reset:
-            self.__dict__.pop("certificate_", None)
+            for name in ("certificate_", "input_vectors_"):  # of a fit before this one
+                self.__dict__.pop(name, None)
         texts = self._read(X)
         if y is None:
             raise ValueError("y is missing: FastTextClassifier needs a label for each text.")
@@ -322,20 +339,11 @@ class FastTextClassifier(TransformerMixin, ClassifierMixin, Certified):
             raise ValueError(f"X has {len(texts)} texts and y {len(y)} labels: give one for each.")
         return texts, y, check_weights(sample_weight, np.zeros((len(texts), 1)))
 
-    def _hold_out(self, n: int, rng: np.random.Generator) -> None:
-        count = round(self.validation_fraction * n)
-        if self.validation_fraction > 0 and not 1 <= count < n:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} of {n} texts is {count}: hold out at "
-                "least one and leave at least one."
-            )
-        self.validation_indices_ = np.sort(rng.permutation(n)[:count]) if count else None
-
     def _training_part(self, texts: Texts, y: Any, sample_weight: Any) -> tuple[Texts, Any, Array]:
         """The texts that are fitted on, their labels and weights."""
         weights = np.ones(len(texts)) if sample_weight is None else sample_weight
         if self.validation_indices_ is not None:
-            kept = np.setdiff1d(np.arange(len(texts)), self.validation_indices_)
+            kept, _ = two_parts(len(texts), self.validation_indices_)
             texts, y, weights = texts.take(kept), y[kept], np.ascontiguousarray(weights[kept])
         if not weights.sum() > 0:
             raise ValueError("sample_weight is 0 on all texts that are fitted on: weigh some.")
@@ -373,7 +381,7 @@ class FastTextClassifier(TransformerMixin, ClassifierMixin, Certified):
 
     def _held_out(self, texts: Texts, y: Any) -> tuple[Any, Any]:
         """Predicted and true labels of what was held out."""
-        rows = np.asarray(self.validation_indices_)
+        _, rows = two_parts(len(texts), self.validation_indices_)
         return self.predict(texts.take(rows)), y[rows]
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:

@@ -36,9 +36,9 @@ from ..base import Certified
 from ..certificate import Claim
 from ..iterate import Fit, Stop, run
 from ..solvers._typing import as_generator
-from ..solvers.glove import als, descend, objective, side
+from ..solvers.glove import als, descend, objective, probe_slopes, side
 from ._embedding import Embedding, Pace
-from ._glove_claims import claims
+from ._glove_claims import claims, probes_of
 from .cooccurrence import Cooccurrence
 
 __all__ = ["GloVe", "count_weight"]
@@ -77,7 +77,7 @@ class GloVe(Embedding):
     max_iter : int, default=25
         Epochs, or iterations of ALS.
     learning_rate : float, default=0.05
-        Eta of AdaGrad's steps eta g / sqrt(1 + sum (eta g)^2), which are those of the authors' program.
+        Eta of AdaGrad's steps eta g / sqrt(1 + sum (eta g)^2), on the scale of the authors' program.
         SGD's are g eta / (1 + 0.05 epoch).
     tol : float, default=1e-3
         ALS ends when the gradient over the contexts is at most ``tol`` of its size at 0; the others when five
@@ -107,6 +107,8 @@ class GloVe(Embedding):
         Of these factors, penalty included.
     loss_trace_ : array
         The loss after each iteration of ALS; of the others the sum of what each entry cost before its step.
+    probe_slopes_ : array
+        Squared lengths of the steps of a few entries, for the certificate; none of ALS.
     n_iter_ : int
     certificate_ : Certificate
 
@@ -121,7 +123,6 @@ class GloVe(Embedding):
     True
     """
 
-    _given_again: ClassVar[frozenset[str]] = frozenset({"tokenizer"})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"adagrad", "sgd", "als"})],
@@ -220,7 +221,8 @@ class GloVe(Embedding):
         if sample_weight is not None:
             raise ValueError("GloVe takes no sample_weight: repeat texts, or scale the counts.")
         if reset:
-            self.__dict__.pop("certificate_", None)
+            for name in ("certificate_", "vectors_"):  # of a fit before this one
+                self.__dict__.pop(name, None)
         if sp.issparse(X):
             return self._matrix(X, reset), None, None
         counter = Cooccurrence(
@@ -301,7 +303,7 @@ class GloVe(Embedding):
             verbose=self.verbose, name="ALS",
         )  # fmt: skip
         self._keep(fit)
-        self.loss_ = float(fit.value)
+        self.loss_, self.probe_slopes_ = float(fit.value), np.empty(0)
         return fit
 
     def _descend(self, counts: Any, logs: Any, rng: np.random.Generator) -> Fit:
@@ -317,13 +319,17 @@ class GloVe(Embedding):
         )  # fmt: skip
         flat = (self.tol, 5) if self.tol > 0 else None
         fit = run(epochs, max_iter=self.max_iter, flat=flat, tol=-1.0)
-        if fit.stop is Stop.DIVERGED:
+        self.loss_ = objective(words, *fit.x, biases=biases)
+        if fit.stop is Stop.DIVERGED or not np.isfinite(self.loss_):
             raise ValueError(
                 f"{self.solver} diverged with learning_rate={self.learning_rate:g}: lower it, for instance "
                 f"to {self.learning_rate / 10:g}."
             )
         self._keep(fit)
-        self.loss_ = objective(words, *fit.x, biases=biases)
+        (W, Z), adaptive = fit.x, self.solver == "adagrad"
+        self.probe_slopes_ = probe_slopes(
+            words, W, Z, probes_of(logs.nnz), adaptive=adaptive, biases=biases
+        )
         return fit
 
     def _keep(self, fit: Fit) -> None:

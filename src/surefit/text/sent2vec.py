@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin, _fit_context
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,9 +35,11 @@ from ..base import Certified
 from ..certificate import Claim
 from ..iterate import Iterate, run
 from ..solvers._typing import as_generator
+from ._embedding import Pace, put_aside, two_parts
 from ._sent2vec_claims import claims, drawn, noise_shares, some
-from .corpus import CONTEXTS, as_corpus
+from .corpus import CONTEXTS, Corpus, as_corpus
 from .sentences import SentenceVectors
+from .vectors import Queries
 from .vocabulary import Encoded, Vocabulary
 
 __all__ = ["Sent2Vec"]
@@ -46,7 +48,7 @@ _NOISE = 1 << 20  # drawn words that are gone through from a random place on
 _TINY = 1e-7  # rate of the step that is compared with the gradient
 
 
-class Sent2Vec(TransformerMixin, Certified):
+class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified):
     """Word vectors whose averages are sentence vectors.
 
     Parameters
@@ -63,11 +65,11 @@ class Sent2Vec(TransformerMixin, Certified):
     dropout : float, default=0.0
         The probability of a word to be left out of the mean.
     context : {"text", "sentence", "paragraph", "document"}, default="text"
-        What counts as a sentence; see :meth:`Corpus.segments`.
+        What counts as a sentence; see :meth:`Corpus.segments`. After ``max_words`` of the corpus it is cut.
     tokenizer : callable, default=None
     lowercase : bool, default=False
     validation_fraction : float, default=0.0
-        Share of the sentences that no step sees.
+        Share of the sentences that no step sees. Their words are counted.
     deterministic : bool, default=False
         One thread: a seed gives the same vectors anywhere, in as many times the time.
     random_state : int, RandomState or None
@@ -159,9 +161,8 @@ class Sent2Vec(TransformerMixin, Certified):
         encoded, _, _ = self._validate_training_data(X, None, None, reset=True)
         rng = as_generator(self.random_state)
         n = len(encoded)
-        held = rng.permutation(n)[: round(self.validation_fraction * n)]
-        self.validation_indices_ = np.sort(held) if len(held) else None
-        train = self._parts(n)[0]
+        self.validation_indices_ = put_aside(self.validation_fraction, n, rng)
+        train, held = two_parts(n, self.validation_indices_)
         if not len(train) or not (np.diff(encoded.starts)[train] > 1).any():
             raise ValueError(
                 f"no sentence has two known words: lower min_count={self.min_count} or choose another "
@@ -172,24 +173,27 @@ class Sent2Vec(TransformerMixin, Certified):
         U = np.zeros(shape, dtype=np.float32)
         with one_thread:
             self.loss_trace_ = self._steps(encoded, train, Z, U, rng)
-            self.vectors_, self.output_vectors_ = Z, U
-            self.loss_ = self._fixed_loss(*some(encoded, train))
-            if not (np.isfinite(self.loss_) and np.isfinite(Z).all()):
+            if not (np.isfinite(Z).all() and np.isfinite(U).all()):
                 raise ValueError(
                     f"learning_rate={self.learning_rate:g} made the steps diverge: lower it."
                 )
+            self.vectors_, self.output_vectors_ = Z, U
+            self.loss_ = self._fixed_loss(*some(encoded, train))
             self.validation_loss_ = None
             if self.validation_indices_ is not None:
-                self.validation_loss_ = self._fixed_loss(*some(encoded, self.validation_indices_))
+                self.validation_loss_ = self._fixed_loss(*some(encoded, held))
             self.probe_slope_ = self._probe(*some(encoded, train, 4))
             return self._seal(encoded, None, None, f"all {self.max_iter} epochs were made")
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """The mean of the vectors of each text's known words."""
         check_is_fitted(self, "vectors_")
-        return SentenceVectors(self, tokenizer=self.tokenizer, lowercase=self.lowercase).transform(
-            X
-        )
+        pool = SentenceVectors(self, tokenizer=self.tokenizer, lowercase=self.lowercase)
+        return pool._pooled(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.vectors_.shape[1])
 
     # ------------------------------------------------------------------ steps
 
@@ -200,6 +204,8 @@ class Sent2Vec(TransformerMixin, Certified):
         ratio = self.subsample / shares if self.subsample > 0 else np.ones_like(shares)
         keep = np.minimum(1.0, np.sqrt(ratio) + ratio)
         noise = rng.choice(len(shares), _NOISE, p=noise_shares(self.word_counts_)).astype(np.int32)
+        size = int(np.diff(encoded.starts)[train].sum())
+        pace = Pace(self.verbose, self.max_iter * size, "words")
 
         def epochs() -> Iterator[Iterate]:
             for epoch in range(self.max_iter):
@@ -218,12 +224,10 @@ class Sent2Vec(TransformerMixin, Certified):
                 n = len(order)
                 parts = [part(0, n)] if self.deterministic else over_rows(n, part, least=256)
                 loss, targets = (math.fsum(column) for column in zip(*parts))
+                pace.at((epoch + 1) * size)
                 yield Iterate(None, value=loss / max(targets, 1.0))
 
-        found = run(
-            epochs(), max_iter=self.max_iter, tol=-1.0, verbose=self.verbose, name="sent2vec"
-        )
-        return np.array(found.trace.values)
+        return np.array(run(epochs(), max_iter=self.max_iter, tol=-1.0).trace.values)
 
     def _once(self, ids: Any, starts: Any, Z: Any, U: Any, rate: float) -> tuple[float, float]:
         """All sentences once, with the fixed drawn words; nothing is left to chance."""
@@ -247,26 +251,20 @@ class Sent2Vec(TransformerMixin, Certified):
 
     # ------------------------------------------------------------------ data
 
-    def _parts(self, n: int) -> tuple[Any, Any]:
-        """The numbers of the sentences that are trained on, and of those held out."""
-        held = np.empty(0, np.int64)
-        if self.validation_indices_ is not None:
-            held = self.validation_indices_
-        return np.setdiff1d(np.arange(n), held), held
-
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         if sample_weight is not None:
             raise ValueError("Sent2Vec takes no sample_weight: repeat sentences instead.")
         corpus = as_corpus(X, tokenizer=self.tokenizer, lowercase=self.lowercase)
         if reset:
-            self.__dict__.pop("certificate_", None)
+            for name in ("certificate_", "vectors_"):  # of a fit before this one
+                self.__dict__.pop(name, None)
             found = Vocabulary.of(corpus, min_count=self.min_count)
             self.words_, self.word_counts_ = found.words, found.counts
         vocabulary = Vocabulary(self.words_, self.word_counts_)
-        return vocabulary.encode(words for words, _ in corpus.segments(self.context)), None, None
+        return vocabulary.encode(_sentences(corpus, self.context)), None, None
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return claims(self, X, *self._parts(len(X)))
+        return claims(self, X, *two_parts(len(X), self.validation_indices_))
 
     def _remedy(self) -> str:
         return "The vectors did not learn enough: raise learning_rate or max_iter."
@@ -276,3 +274,18 @@ class Sent2Vec(TransformerMixin, Certified):
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
+
+
+def _sentences(corpus: Corpus, context: str) -> Iterator[list[str]]:
+    """Each context as one list, whose pieces a corpus reads one by one, of ``max_words`` words at most."""
+    held: list[str] = []
+    for words, last in corpus.segments(context):
+        if len(held) + len(words) > corpus.max_words:
+            yield held
+            held = []
+        held += words
+        if last and held:
+            yield held
+            held = []
+    if held:
+        yield held

@@ -16,6 +16,7 @@ S. Arora, Y. Liang, T. Ma (2017), A simple but tough-to-beat baseline for senten
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar
@@ -23,7 +24,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,14 +41,15 @@ __all__ = ["SentenceVectors"]
 Array = NDArray[np.float64]
 
 
-class SentenceVectors(TransformerMixin, BaseEstimator):
+class SentenceVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Texts as sums or averages of given word vectors.
 
     Parameters
     ----------
     vectors : object
         With ``words_`` and ``vectors_`` (any fitted estimator of word vectors), or ``words`` and
-        ``vectors``. "weighted" also needs ``word_counts_`` or ``counts``.
+        ``vectors``. "weighted" also needs ``word_counts_`` or ``counts``. Clones have the same ones: they are
+        data here, and no fit of this class, or of a pipeline around it, fits them again.
     pooling : {"mean", "sum", "weighted"}, default="mean"
     a : float, default=1e-3
         Of the weights a/(a + p(w)).
@@ -69,6 +77,7 @@ class SentenceVectors(TransformerMixin, BaseEstimator):
            [0. , 0. ]])
     """
 
+    _given_again: ClassVar[frozenset[str]] = frozenset({"tokenizer"})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "vectors": [object],
         "pooling": [StrOptions({"mean", "sum", "weighted"})],
@@ -105,13 +114,17 @@ class SentenceVectors(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> SentenceVectors:
         """Find the direction to remove; without that, check the parameters only."""
         self.component_ = None
-        S = self._sums(X)
+        self._given()
         if self.remove_component:
+            S = self._sums(X)
             self.component_ = np.linalg.eigh(S.T @ S)[1][:, -1]
         return self
 
     def transform(self, X: Any) -> Array:
         """The vectors of texts, one row each."""
+        return self._pooled(X)
+
+    def _pooled(self, X: Any) -> Array:
         if self.remove_component:
             check_is_fitted(self, "component_")
         S = self._sums(X)
@@ -122,6 +135,21 @@ class SentenceVectors(TransformerMixin, BaseEstimator):
             lengths = np.linalg.norm(S, axis=1, keepdims=True)
             S = S / np.where(lengths > 0, lengths, 1.0)
         return S
+
+    def __sklearn_clone__(self) -> SentenceVectors:
+        """As :func:`sklearn.base.clone`, but for the vectors, which an estimator's clone has lost."""
+        names = set(self.get_params(deep=False)) - {"vectors"}
+        made = type(self)(
+            self.vectors, **{name: clone(getattr(self, name), safe=False) for name in names}
+        )
+        for name in ("_sklearn_output_config", "_metadata_request"):
+            if name in self.__dict__:
+                made.__dict__[name] = copy.deepcopy(self.__dict__[name])
+        return made
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._given()[1].shape[1])
 
     def __sklearn_is_fitted__(self) -> bool:
         return not self.remove_component or hasattr(self, "component_")

@@ -24,6 +24,7 @@ information. S. Ji, N. Satish, S. Li, P. Dubey (2016), Parallelizing word2vec in
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -32,12 +33,13 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._threads import one_thread
 from ..base import Certified
 from ..certificate import Claim
 from ..solvers._typing import as_generator
-from ..solvers.skipgram import Draws, Parts, first_rows, minimise_whole, passes
-from ._embedding import Embedding, Pace, SeenSubwords, split_segments
-from ._skipgram_claims import claims, pair_counts, sampled_loss
+from ..solvers.skipgram import Draws, Parts, first_rows, minimise_whole, passes, probe_slopes
+from ._embedding import Embedding, Pace, SeenSubwords, put_aside, split_segments
+from ._skipgram_claims import claims, noise_shares, pair_counts, probes_of, sampled_loss
 from .subwords import Subwords
 
 __all__ = ["SkipGram"]
@@ -81,7 +83,7 @@ class SkipGram(Embedding):
     device : str or None, default=None
         "cuda" trains on a GPU (skip-gram of whole words).
     validation_fraction : float, default=0.0
-        Share of the texts that is put aside, for the claim "held-out loss".
+        Share of the texts that no step sees, for the claim "held-out loss". Their words are counted.
     tokenizer : callable or None, default=None
         From a string to its words; :meth:`str.split` by default.
     lowercase : bool, default=False
@@ -100,8 +102,12 @@ class SkipGram(Embedding):
         v and z.
     bucket_vectors_, buckets_ : arrays or None
         The rows of n-grams, and the numbers of their buckets.
+    validation_indices_ : array or None
+        The texts that were put aside.
     loss_ : float
         Mean loss of pairs that are drawn with a fixed seed.
+    probe_slopes_ : array
+        Squared lengths of the steps of a few pairs, for the certificate.
     n_iter_ : int
     certificate_ : Certificate
 
@@ -204,7 +210,7 @@ class SkipGram(Embedding):
         self._check_parameters()
         data, _, _ = self._validate_training_data(X, None, None, reset=True)
         rng = as_generator(self.random_state)
-        self._put_aside(data, rng)
+        self.validation_indices_ = put_aside(self.validation_fraction, len(data), rng)
         seen, _ = self._parts_of(data)
         if not (np.diff(seen.starts) > 1).any():
             raise ValueError(
@@ -213,6 +219,7 @@ class SkipGram(Embedding):
             )
         self.bucket_vectors_: Any = None
         self.buckets_: Any = None
+        self.probe_slopes_ = np.empty(0)
         if self.solver == "full":
             self._fit_whole(seen, rng)
         else:
@@ -236,29 +243,19 @@ class SkipGram(Embedding):
                     f"deterministic=True is for the processor: on device={self.device!r} threads add in any "
                     "order. Drop one."
                 )
-        if self.subwords is not None and not (
-            len(self.subwords) == 2 and 1 <= self.subwords[0] <= self.subwords[1]
-        ):
-            raise ValueError(
-                f"subwords must be (shortest, longest) n-grams, such as (3, 6), got {self.subwords!r}."
-            )
+        if self.subwords is not None:
+            whole = [isinstance(n, Integral) for n in self.subwords]
+            if whole != [True, True] or not 1 <= self.subwords[0] <= self.subwords[1]:
+                raise ValueError(
+                    f"subwords must be (shortest, longest) n-grams, such as (3, 6), got {self.subwords!r}."
+                )
 
     # ------------------------------------------------------------------ fitting
 
-    def _put_aside(self, data: Any, rng: np.random.Generator) -> None:
-        """Choose the segments of the held-out part."""
-        n = len(data)
-        count = round(self.validation_fraction * n)
-        if self.validation_fraction > 0 and not 0 < count < n:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction:g} of {n} text(s) puts {count} aside: give "
-                "more texts, or another share."
-            )
-        self.held_out_ = np.sort(rng.permutation(n)[:count]).astype(np.int64)
-
     def _parts_of(self, data: Any) -> tuple[Any, Any]:
         """What the fit saw, and what it did not (None where it saw all)."""
-        return split_segments(data, self.held_out_) if len(self.held_out_) else (data, None)
+        held = self.validation_indices_
+        return (data, None) if held is None else split_segments(data, held[held < len(data)])
 
     def _fit_text(self, data: Any, rng: np.random.Generator) -> None:
         parts, plain = None, self.architecture == "skipgram" and self.subwords is None
@@ -283,6 +280,10 @@ class SkipGram(Embedding):
             steps = passes(data, draws, V, Z, in_order=self.deterministic, **given)
         for done in steps:
             pace.at(done)
+        if not (np.isfinite(V).all() and np.isfinite(Z).all()):
+            raise ValueError(f"learning_rate={rate:g} made the steps diverge: lower it.")
+        if self.device is None:
+            self.probe_slopes_ = probe_slopes(V, Z, probes_of(n), parts, given["cbow"])
         k = self.n_components
         self.n_iter_ = self.max_iter
         self.context_vectors_ = np.ascontiguousarray(Z[:n, :k])
@@ -308,11 +309,12 @@ class SkipGram(Embedding):
                 "min_count, set max_size, or use solver='sgd'."
             )
         counts = pair_counts(data, n, self.window)
-        noise = self.word_counts_.astype(np.float64) ** self.noise_power
+        noise = noise_shares(self.word_counts_, self.noise_power)
         V, Z = (rng.standard_normal((n, k)) / np.sqrt(k) for _ in range(2))
-        self.vectors_, self.context_vectors_, self.n_iter_ = minimise_whole(
-            counts, noise / noise.sum(), self.negative, V, Z, max_iter=self.max_iter, tol=self.tol
-        )
+        with one_thread if self.deterministic else nullcontext():
+            self.vectors_, self.context_vectors_, self.n_iter_ = minimise_whole(
+                counts, noise, self.negative, V, Z, max_iter=self.max_iter, tol=self.tol
+            )
 
     @property
     def subwords_(self) -> SeenSubwords | None:
@@ -334,4 +336,4 @@ class SkipGram(Embedding):
         return {name: value for name, value in state.items() if name != "_seen"}
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return claims(self, X, full=full)
+        return claims(self, X)
