@@ -108,7 +108,9 @@ def main() -> int:
         return 0
     failed = [] if asked.report else [name for name in names if not _child(name, asked, folder)]
     report.write(
-        folder, docs, [*BENCHMARKS, "gpu", "gpu_clusters", "gpu_networks", "image_accuracy"]
+        folder,
+        docs,
+        [*BENCHMARKS, "gpu", "gpu_clusters", "gpu_networks", "gpu_words", "image_accuracy"],
     )
     print(f"wrote {docs / 'benchmarks.md'}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0

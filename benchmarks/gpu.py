@@ -61,7 +61,7 @@ def main() -> None:
     folder = ROOT / "benchmarks" / "results" / ("local" if asked.quick else "")
     out = asked.out or folder / "gpu.json"
     start = time.perf_counter()
-    described = machine.describe(asked.threads) | {"device": _device_name(asked.device)}
+    described = machine.describe(asked.threads) | {"device": machine.device_name(asked.device)}
     with machine.limit_threads(asked.threads):
         results = measure(asked.names or known, asked.device, asked.quick, asked.pairs)
     record = {
@@ -344,12 +344,6 @@ def _free() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-def _device_name(device: str) -> str:
-    import torch
-
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else "CPU"
 
 
 def _share(value: float | None) -> str:

@@ -62,7 +62,7 @@ def main() -> None:
     results = measure(asked.names or list(SECTIONS), asked.device, asked.quick, kept)
     record = {
         "name": "gpu_clusters", "quick": asked.quick, "seconds": time.perf_counter() - start,
-        "machine": machine.describe(machine.cores()) | {"device": _device_name(asked.device)},
+        "machine": machine.describe(machine.cores()) | {"device": machine.device_name(asked.device)},
         "missing": [], "results": results,
     }  # fmt: skip
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -323,12 +323,6 @@ def _free() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-def _device_name(device: str) -> str:
-    import torch
-
-    return str(torch.cuda.get_device_name()) if device.startswith("cuda") else device
 
 
 SECTIONS = {"kmeans": _kmeans, "mixture": _mixture, "factors": _factors}

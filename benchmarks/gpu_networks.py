@@ -59,7 +59,7 @@ def main() -> None:
     results = measure(asked.names or list(SECTIONS), asked.device, asked.quick, kept)
     record = {
         "name": "gpu_networks", "quick": asked.quick, "seconds": time.perf_counter() - start,
-        "machine": machine.describe(machine.cores()) | {"device": _device_name(asked.device)},
+        "machine": machine.describe(machine.cores()) | {"device": machine.device_name(asked.device)},
         "missing": [], "results": results,
     }  # fmt: skip
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -341,12 +341,6 @@ def _ceiling(device: str, quick: bool) -> float:
     A = torch.randn(side, side, device=device).bfloat16()
     taken, _ = _timed(device, lambda: [A @ A for _ in range(5)], 5)
     return 5 * 2.0 * side**3 / taken / 1e12
-
-
-def _device_name(device: str) -> str:
-    import torch
-
-    return torch.cuda.get_device_name() if device != "cpu" else "cpu"
 
 
 SECTIONS: dict[str, Callable[[str, bool], list[dict[str, Any]]]] = {

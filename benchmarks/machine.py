@@ -10,7 +10,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cores", "describe", "environment", "finite", "limit_threads", "peak_memory"]
+__all__ = [
+    "cores",
+    "describe",
+    "device_name",
+    "environment",
+    "finite",
+    "limit_threads",
+    "peak_memory",
+]
 
 PACKAGES = (
     "numpy scipy scikit-learn numba threadpoolctl torch "
@@ -54,6 +62,13 @@ def describe(threads: int) -> dict[str, Any]:
         "versions": _versions(),
         "load at start": round(os.getloadavg()[0], 2),
     }
+
+
+def device_name(device: str) -> str:
+    """The name of a GPU, or the device as it was given."""
+    import torch
+
+    return str(torch.cuda.get_device_name(device)) if device.startswith("cuda") else device
 
 
 def peak_memory() -> float:
