@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import sys
@@ -214,10 +215,42 @@ def test_evaluate_brackets_with_certified_rows():
         assert found.certificate["robust accuracy"].status.name == "HOLDS"
 
 
+def test_certified_rows_are_computed_anew_by_recheck():
+    net, X, y = trained()
+    X, y = X[:60], y[:60]
+    found = evaluate(net, X, y, THREAT.with_eps(0.06), attacks=QUICK[:1])
+    assert found.recheck(net, X, y).ok
+    below = found.recheck(net, X.numpy(), y.numpy())["certified rows"]
+    assert (below.status.name, below.observed) == ("HOLDS", 0.0)
+    more = found.certified.copy()
+    open_ = np.flatnonzero(found.robust & ~found.certified)[:2]  # they stand, and no bound shows it
+    more[open_] = True
+    claim = dataclasses.replace(found, certified=more).recheck(net, X, y)["certified rows"]
+    assert (claim.status.name, claim.observed) == ("FAILS", 2.0)
+    wide = dataclasses.replace(found, threat=THREAT.with_eps(0.1))  # certified at another radius
+    assert wide.recheck(net, X, y)["certified rows"].status.name == "FAILS"
+    at_rest = evaluate(net, X, y, THREAT.with_eps(0.0), attacks=())
+    assert at_rest.recheck(net, X, y).ok
+    wrong = dataclasses.replace(at_rest, certified=np.ones(60, bool))
+    assert wrong.recheck(net, X, y)["certified rows"].status.name == "FAILS"
+
+
+def test_labels_that_are_not_numbers_are_rechecked_too():
+    from sklearn.datasets import load_iris
+
+    from surefit.neural_network import MLPClassifier
+
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["red", "green", "blue"])[y]
+    model = MLPClassifier((8,), solver="lbfgs", max_iter=2000, alpha=1.0, random_state=0)
+    model.fit(X, names)
+    found = evaluate(model, X, names, Threat(0.05), attacks=["fgsm"])
+    assert found.certified.any()
+    assert found.recheck(model, X, names).ok
+
+
 def test_compaction_and_batches_change_nothing():
     net, X, y = trained()
-    import copy
-
     wide, X = copy.deepcopy(net).double(), X.double()[:80]
     y = y[:80]
     a = evaluate(wide, X, y, THREAT, attacks=QUICK, certify=False)
@@ -332,6 +365,97 @@ def test_robust_does_not_import_torch():
 
     code = "import sys, surefit.robust as r; assert 'torch' not in sys.modules; assert not r.is_network(1)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def auto_pgd_of_the_paper(f, x0, start, eps, n_iter):
+    """Algorithm 1 of Croce and Hein (2020) for one row in the linf ball: all values of f, in order."""
+
+    def value(x):
+        x = x.clone().requires_grad_(True)
+        found = f(x)
+        return float(found.detach()), torch.autograd.grad(found, x)[0]
+
+    def project(x):
+        return torch.clamp(x, x0 - eps, x0 + eps)
+
+    shares = [0.0, 0.22]
+    while shares[-1] < 1.0:
+        shares.append(shares[-1] + max(shares[-1] - shares[-2] - 0.03, 0.06))
+    marks = [math.ceil(round(p * n_iter, 9)) for p in shares]
+    eta, before, x = 2.0 * eps, start, start
+    f_now, g_now = value(x)
+    best, f_best, g_best = x, f_now, g_now
+    values, grew, last = [f_now], 0, 0
+    halved_before, f_best_before = True, f_now  # at w_0 nothing was asked yet
+    for k in range(n_iter):
+        a = 0.75 if k else 1.0
+        z = project(x + eta * g_now.sign())
+        new = project(x + a * (z - x) + (1 - a) * (x - before))
+        f_new, g_new = value(new)
+        values.append(f_new)
+        grew += f_new > f_now
+        before, x, f_now, g_now = x, new, f_new, g_new
+        if f_new > f_best:
+            best, f_best, g_best = new, f_new, g_new
+        if k + 1 in marks:
+            first = grew < 0.75 * (k + 1 - last)
+            second = not halved_before and f_best == f_best_before
+            halved_before, f_best_before, grew, last = first or second, f_best, 0, k + 1
+            if halved_before:
+                eta, x, f_now, g_now = eta / 2, best, f_best, g_best
+    return values
+
+
+def test_auto_pgd_takes_the_steps_of_the_paper(monkeypatch):
+    from surefit.robust import auto_pgd
+    from surefit.robust._network_attack import odds
+
+    net, X, y = trained()
+    net, X, y, eps, n_iter = copy.deepcopy(net).double(), X[:30].double(), y[:30], 0.15, 40
+    right = net(X).argmax(1) == y
+    X, y, seen = X[right], y[right], []
+    original = auto_pgd.descent
+
+    def watched(*args):
+        found = original(*args)
+        seen.append(found[0])
+        return found
+
+    monkeypatch.setattr(auto_pgd, "descent", watched)
+    apgd(net, X, y, Threat(eps), n_iter=n_iter, compact=False, random_state=3)
+    ours = torch.stack(seen, dim=1)
+    starts = Ball.around(X, Threat(eps)).random(3, torch.arange(len(X)), edge=True)
+    for row in range(len(X)):
+
+        def f(x, code=y[row : row + 1]):
+            return odds(net(x[None]), code)[0]
+
+        theirs = auto_pgd_of_the_paper(f, X[row], starts[row], eps, n_iter)
+        np.testing.assert_allclose(ours[row].numpy(), theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.spec("ADV-5")
+@pytest.mark.parametrize("norm", [math.inf, 2])
+def test_many_short_steps_are_at_least_as_good_as_one_long_step(norm):
+    net, X, y = trained()
+    threat = Threat(0.1 if norm == math.inf else 0.6, norm, lower=0.0, upper=1.0)
+    once = fgsm(net, X, y, threat)
+    for options in ({"n_iter": 3, "step_size": threat.eps / 100}, {"n_iter": 40}, {"n_iter": 1}):
+        often = pgd(net, X, y, threat, **options)
+        assert (often.loss >= once.loss - 1e-6).all(), options
+        assert (often.success >= once.success).all(), options
+    assert (pgd(net, X, y, threat).loss > once.loss + 1e-3).any()
+
+
+@pytest.mark.spec("ADV-5")
+@pytest.mark.parametrize("norm", [math.inf, 2])
+def test_one_step_of_length_eps_from_the_row_is_the_linearised_step(norm):
+    net, X, y = trained()
+    threat = Threat(0.05 if norm == math.inf else 0.3, norm)
+    one, same = pgd(net, X, y, threat, n_iter=1, step_size=threat.eps), fgsm(net, X, y, threat)
+    moved = (one.x_adv != X).flatten(1).any(dim=1)  # else the row itself was the best iterate
+    assert moved.double().mean() > 0.9
+    torch.testing.assert_close(one.x_adv[moved], same.x_adv[moved], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("norm", [math.inf, 2])

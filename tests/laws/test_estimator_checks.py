@@ -82,8 +82,22 @@ def networks():
         MLPClassifier(max_iter=30, device="cpu", certify="full", random_state=0),
         MLPRegressor(max_iter=30, device="cpu", random_state=0),
         MLPRegressor(solver="lbfgs", max_iter=60, device="cpu", certify="full", random_state=0),
+        MLPClassifier((8,), solver="lbfgs", max_iter=50, device="cpu"),
+        MLPClassifier((), solver="lbfgs", max_iter=50, alpha=0.1, device="cpu"),
+        MLPClassifier((10, 10), "logistic", solver="lbfgs", max_iter=60, alpha=0.01, device="cpu"),
+        MLPClassifier(class_weight="balanced", shuffle=False, max_iter=30, device="cpu"),
+        MLPRegressor("poisson", learning_rate_init=0.02, max_iter=60, device="cpu"),
+        MLPRegressor(
+            solver="sgd",
+            learning_rate="adaptive",
+            learning_rate_init=0.02,
+            max_iter=60,
+            device="cpu",
+        ),
         NeuralClassifier(doubled, **settings),
         NeuralRegressor(doubled, **settings),
+        NeuralClassifier(doubled, class_weight="balanced", schedule="cosine", **settings),
+        NeuralRegressor(doubled, **settings | {"ema": 0.5, "clip": 1.0, "certify": "full"}),
     ]
 
 

@@ -145,6 +145,37 @@ def test_class_weights_are_row_weights(table):
     assert by_class.loss_curve_ == by_row.loss_curve_
 
 
+def test_balanced_class_weights_count_a_row_of_weight_two_twice(table):
+    """As sklearn's compute_class_weight with sample_weight; and for several labels, compute_sample_weight."""
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    X, y, settings = table["X"], table["three"], {"hidden_layer_sizes": (4,), "alpha": 0.0}
+    settings |= {"solver": "lbfgs", "max_iter": 30, "random_state": 0}
+    counts = np.random.default_rng(0).integers(0, 3, size=len(y))
+    model = MLPClassifier(class_weight="balanced", **settings).fit(X, y, sample_weight=counts)
+    again = MLPClassifier(class_weight="balanced", **settings)
+    again.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    assert model.final_loss_ == pytest.approx(again.final_loss_, rel=1e-6)
+    several = table["several"]
+    model = MLPClassifier(class_weight="balanced", **settings).fit(X, several)
+    by_row = MLPClassifier(**settings)
+    by_row.fit(X, several, sample_weight=compute_sample_weight("balanced", several))
+    assert model.loss_curve_ == pytest.approx(by_row.loss_curve_, rel=1e-9)
+    with pytest.raises(ValueError, match="is for one label a row, and y has 2"):
+        MLPClassifier(class_weight={0: 1.0}, **settings).fit(X, several)
+
+
+def test_small_probabilities_of_the_first_class_are_not_lost(table):
+    """1 - p is 0 from a logit of 37 on; the other sigmoid is not."""
+    model = MLPClassifier((4,), max_iter=3, random_state=0).fit(table["X"], table["two"])
+    model.intercepts_ = [model.intercepts_[0], np.array([100.0])]
+    p = model.predict_proba(table["X"])
+    assert (p[:, 0] > 0).all()
+    assert (p[:, 0] < 1e-30).all()
+    logs = model.predict_log_proba(table["X"])
+    np.testing.assert_allclose(np.log(p), logs, rtol=1e-12, atol=1e-15)
+
+
 def test_grid_search(table):
     search = GridSearchCV(
         MLPClassifier((8,), max_iter=5, random_state=0), {"learning_rate_init": [1e-6, 0.05]}, cv=2

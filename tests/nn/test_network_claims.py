@@ -1,6 +1,7 @@
 """Certificates of networks: they hold at the fit and notice nudged weights, other data and damaged files."""
 
 import copy
+import itertools
 import math
 
 import numpy as np
@@ -168,6 +169,7 @@ def test_the_radius_is_about_rows_that_chose_nothing():
     held = model.validation_rows_
     error = 1 - model.score(X[held], y[held])
     assert claim.observed == pytest.approx(error)
+    assert model.held_errors_ == round(error * len(held))
     # Clopper-Pearson: at the bound, so few errors have a probability of 5 %
     from scipy.stats import binom
 
@@ -176,6 +178,25 @@ def test_the_radius_is_about_rows_that_chose_nothing():
     assert chosen.certificate_["test-set radius"].status is Status.UNDECIDED
     early = MLPClassifier((8,), early_stopping=True, max_iter=5, random_state=0).fit(X, y)
     assert "chose the weights" in early.certificate_["test-set radius"].statement
+
+
+def test_the_radius_fails_with_other_labels_and_a_forged_record(tmp_path):
+    X, y, _ = table()
+    y = (X[:, 0] > 0).astype(int)
+    settings = {"epochs": 30, "lr": 0.02, "batch_size": 20, "validation_fraction": 0.5}
+    model = NeuralClassifier(net, **settings, random_state=0).fit(X, y)
+    model.save(tmp_path / "model.surefit")
+    again = surefit.load(tmp_path / "model.surefit", module=net)
+    assert surefit.verify(again, X, y)["test-set radius"].status is Status.HOLDS
+    assert surefit.verify(again, X, 1 - y)["test-set radius"].status is Status.FAILS
+    for record in (-1, len(model.validation_rows_) + 1, 0):
+        other = copy.deepcopy(model)
+        other.held_errors_ = record
+        if record == 0:  # and weights that are wrong more often than none of the rows allows
+            nn.init.zeros_(other.module_[-1].weight)
+        assert surefit.verify(other, X, y)["test-set radius"].status is Status.FAILS
+    del other.held_errors_
+    assert surefit.verify(other, X, y)["test-set radius"].status is Status.UNDECIDED
 
 
 @pytest.mark.spec("OPT-16")
@@ -210,6 +231,88 @@ def test_variance_through_depth_at_fresh_weights():
     assert model.certificate_["variance through depth"].status is Status.HOLDS
     cheap = MLPClassifier((32,), max_iter=3, random_state=0).fit(X, y)
     assert cheap.certificate_["variance through depth"].status is Status.UNDECIDED
+
+
+def deep(gain, n_features, n_outputs):
+    """Eight layers of 64, weights from N(0, gain / inputs), biases 0."""
+    from surefit.nn.initialisation import he
+
+    sizes = [n_features, *[64] * 8]
+    parts = [part for a, b in itertools.pairwise(sizes) for part in (nn.Linear(a, b), nn.ReLU())]
+    return he(nn.Sequential(*parts, nn.Linear(64, n_outputs)), gain=gain)
+
+
+@pytest.mark.spec("NN-12")
+@pytest.mark.parametrize(
+    ("gain", "status"),
+    [(2.0, "HOLDS"), (0.8, "UNDECIDED"), (0.02, "FAILS"), (200.0, "FAILS")],
+)
+def test_variance_is_kept_lost_or_neither(gain, status):
+    """A gain of v scales the second moment by v / 2 a layer: 0.4^7 is 1/600, 0.01^7 is 1e-14."""
+    problem = problem_of(deep(gain, 5, 3))
+    problem.fresh = lambda: deep(gain, 5, 3)
+    claims = {c.name: c for c in network_claims(problem, full=True)}
+    assert claims["variance through depth"].status.name == status
+
+
+def test_layers_that_begin_at_zero_are_no_failure():
+    problem = problem_of(net(5, 3))
+
+    def fresh():
+        module = net(5, 3)
+        nn.init.zeros_(module[2].weight)
+        nn.init.zeros_(module[2].bias)
+        return module
+
+    problem.fresh = fresh
+    claim = {c.name: c for c in network_claims(problem, full=True)}["variance through depth"]
+    assert claim.status is Status.UNDECIDED
+    assert "layer 2 puts out zeros" in claim.statement
+
+
+@pytest.mark.parametrize(
+    ("given", "how"),
+    [
+        (True, {}),
+        ("max-autotune", {"mode": "max-autotune"}),
+        ("reduce-overhead", {"mode": "reduce-overhead"}),
+        ("aot_eager", {"backend": "aot_eager"}),
+    ],
+)
+def test_compile_names_a_mode_or_a_back_end_for_the_claim_too(monkeypatch, given, how):
+    asked = []
+
+    def compiler(module, **options):
+        asked.append(options)
+        return module
+
+    monkeypatch.setattr(torch, "compile", compiler)
+    problem = problem_of(net(5, 3))
+    problem.compiled = given
+    claims = {c.name: c for c in network_claims(problem, full=True)}
+    assert claims["compiled against eager"].status is Status.HOLDS
+    assert asked == [how]
+    monkeypatch.setattr(torch, "compile", lambda module, **options: lambda x: module(x) + 1e-3)
+    claims = {c.name: c for c in network_claims(problem, full=True)}
+    assert claims["compiled against eager"].status is Status.FAILS
+
+
+def test_torch_s_settings_of_products_are_left_as_they_were():
+    """allow_tf32 raises an error where the settings were made by fp32_precision; claims read the latter."""
+    from surefit.nn._network_claims import _exact_products
+
+    settings = torch.backends.cudnn.conv, torch.backends.cuda.matmul
+    kept = [setting.fp32_precision for setting in settings]
+    try:
+        for value in ("tf32", "ieee"):
+            for setting in settings:
+                setting.fp32_precision = value
+            with _exact_products():
+                assert [setting.fp32_precision for setting in settings] == ["ieee", "ieee"]
+            assert [setting.fp32_precision for setting in settings] == [value, value]
+    finally:
+        for setting, value in zip(settings, kept):
+            setting.fp32_precision = value
 
 
 def test_compiled_and_eager_agree():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -18,6 +19,8 @@ from surefit.nn.cnn import ConvNet, ConvNetSizes, LeNet, LeNetSizes  # noqa: E40
 from surefit.nn.resnet import Residual, ResNet, ResNetSizes  # noqa: E402
 from surefit.robust import Threat  # noqa: E402
 from surefit.robust import _relaxations as relaxations  # noqa: E402
+from surefit.robust._arithmetic import ARITHMETIC, as_it_runs  # noqa: E402
+from surefit.robust._graph import build  # noqa: E402
 from surefit.robust.crown import lower_functional  # noqa: E402
 from surefit.robust.network_bounds import (  # noqa: E402
     certified_radius,
@@ -290,6 +293,62 @@ def test_float32_passes_are_covered():
     assert (tight > lower).all()
     coarse = network_lower(net, x, codes, Threat(0.0), arithmetic="bfloat16")
     assert (coarse < lower).all()
+
+
+def eleven_digits(t):
+    """float32 numbers cut off after 11 binary digits, as TF32 may: the worst case of its rounding."""
+    return (t.contiguous().view(torch.int32) & -(1 << 13)).view(torch.float32).double()
+
+
+def eight_digits(t):
+    return t.bfloat16().double()
+
+
+@pytest.mark.parametrize(
+    ("setting", "cut", "most"), [("high", eleven_digits, 0.04), ("medium", eight_digits, 0.2)]
+)
+def test_products_of_cut_factors_are_covered_where_torch_may_take_them(setting, cut, most):
+    torch.manual_seed(0)
+    first, second = torch.nn.Linear(30, 64), torch.nn.Linear(64, 3)
+    net, x = torch.nn.Sequential(first, torch.nn.ReLU(), second), torch.randn(200, 30)
+    with torch.no_grad():
+        codes = net(x).argmax(dim=1)
+        hidden = (cut(x) @ cut(first.weight).T + first.bias).relu().float()
+        z = cut(hidden) @ cut(second.weight).T + second.bias
+    own = z.gather(1, codes[:, None])[:, 0]
+    seen = own - z.scatter(1, codes[:, None], -math.inf).amax(dim=1)
+    fine = network_lower(net, x, codes, Threat(0.0), arithmetic="float32")
+    assert (fine > seen).any()  # its unit alone does not cover them
+    kept = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision(setting)
+        lower = network_lower(net, x, codes, Threat(0.0))
+    finally:
+        torch.set_float32_matmul_precision(kept)
+    assert (lower <= seen).all()
+    assert (lower >= seen - most).all()  # and the slack does not grow with the number of products
+
+
+def test_the_arithmetic_is_that_of_the_device_and_of_torch_s_settings():
+    dense = build(torch.nn.Linear(4, 2), (4,))
+    picture = build(torch.nn.Sequential(torch.nn.Conv2d(1, 2, 2), torch.nn.Flatten()), (1, 3, 3))
+    assert as_it_runs(dense) == as_it_runs(picture) == ARITHMETIC["float32"]
+    dense, picture = (dataclasses.replace(g, device=torch.device("cuda")) for g in (dense, picture))
+    setting = torch.backends.cudnn.conv
+    kept = setting.fp32_precision
+    try:
+        setting.fp32_precision = "tf32"  # torch's default
+        assert as_it_runs(dense) == ARITHMETIC["float32"]
+        assert as_it_runs(picture) == ARITHMETIC["tf32"]
+        setting.fp32_precision = "ieee"
+        assert as_it_runs(picture) == ARITHMETIC["float32"]
+    finally:
+        setting.fp32_precision = kept
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "bfloat16"])
+def test_units_are_half_the_distance_to_the_next_number(name):
+    assert ARITHMETIC[name].unit == torch.finfo(getattr(torch, name)).eps / 2
 
 
 def test_batches_of_any_size_agree():

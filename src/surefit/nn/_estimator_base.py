@@ -24,6 +24,7 @@ from .._checkpoint import CheckpointError
 from .._namespace import is_torch, to_numpy
 from ..base import Certified, check_weights
 from ..certificate import Claim
+from ._held_out import errors_of
 from ._network_claims import Problem, mean_loss, network_claims, sample_loss
 from .checkpoints import fit_to
 from .precision import pick_device
@@ -177,6 +178,7 @@ class Network(Certified):
             recorded=float(getattr(self, "final_loss_", np.nan)),
             recorded_sample=float(getattr(self, "sample_loss_", np.nan)),
             fresh=self._fresh,
+            held_errors=getattr(self, "held_errors_", None),
             **self._run_facts(X.shape[0]),
         )
 
@@ -189,12 +191,13 @@ class Network(Certified):
 
     def _record_loss(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Leave ``final_loss_``, the mean loss of the final weights over the rows, in evaluation mode, and
-        ``sample_loss_``, that over some rows in float64."""
+        ``sample_loss_``, that over some rows in float64, and ``held_errors_``, errors on rows kept out."""
         problem = self._problem(X, y, sample_weight)
         self.final_loss_ = mean_loss(
             problem.module, problem.inputs, problem.target, problem.weight, problem.loss
         )[0]
         self.sample_loss_ = sample_loss(problem)
+        self.held_errors_ = errors_of(problem)
 
     def _remedy(self) -> str:
         return (
@@ -266,15 +269,33 @@ class ClassifierPart(Network):
         weight = super()._row_weights(y, sample_weight)
         if self.class_weight is None:
             return weight
-        if np.asarray(y).ndim > 1:
-            raise ValueError("class_weight is for one label a row; weigh rows with sample_weight.")
-        codes = self._codes(y)
-        if self.class_weight == "balanced":
-            counts = np.bincount(codes, minlength=len(self.classes_))
-            each = len(codes) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        balanced, several = self.class_weight == "balanced", np.ndim(y) > 1
+        if several and not balanced:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is for one label a row, and y has {np.shape(y)[1]}: "
+                'pass class_weight="balanced", or weigh rows with sample_weight.'
+            )
+        if several:  # the product over labels, as sklearn.utils.compute_sample_weight has it
+            each = np.prod(
+                [_balanced(label, weight) for label in (np.asarray(y) != 0).T.astype(int)], axis=0
+            )
+        elif balanced:
+            each = _balanced(self._codes(y), weight)
         else:
-            each = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
-        return each[codes] * (1.0 if weight is None else weight)
+            found = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+            each = found[self._codes(y)]
+        return each * (1.0 if weight is None else weight)
+
+
+def _balanced(codes: NDArray[Any], weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """For each row, all weight divided by (classes there are, times the weight of its own class).
+
+    A row of weight 2 counts as two rows.
+    """
+    counts = np.bincount(codes, weights=weight).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        share = counts.sum() / (np.count_nonzero(counts) * counts)
+    return np.where(counts > 0, share, 0.0)[codes]
 
 
 def is_multilabel(y: Any) -> bool:

@@ -494,7 +494,7 @@ class MLPClassifier(ClassifierMixin, BaseMLP, ClassifierPart):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = MLPClassifier((16,), solver="lbfgs", random_state=0, alpha=0.1).fit(X, y)
+    >>> model = MLPClassifier((16,), solver="lbfgs", alpha=0.1, max_iter=2000, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95), model.certificate_.ok
     (True, True)
     """
@@ -619,7 +619,10 @@ class MLPClassifier(ClassifierMixin, BaseMLP, ClassifierPart):
         if self.out_activation_ == "softmax":
             return z.softmax(dim=1).numpy()
         p = z.sigmoid().numpy()
-        return p if self.n_outputs_ > 1 else np.hstack([1 - p, p])[:, : len(self.classes_)]
+        if self.n_outputs_ > 1:
+            return p
+        # 1 - p would be 0 from z = 37 on
+        return np.hstack([(-z).sigmoid().numpy(), p])[:, : len(self.classes_)]
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """The logarithm of :meth:`predict_proba`, without underflow."""
@@ -806,6 +809,11 @@ class MLPRegressor(RegressorMixin, BaseMLP):
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=first)
         self._set_outputs(y, first)
         return self._fit(X, y, sample_weight, incremental=True)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The number, or numbers, of each row."""

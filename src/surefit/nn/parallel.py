@@ -23,7 +23,7 @@ from torch import nn
 
 from ..distributed import ALONE, Alone
 
-__all__ = ["Replica", "like", "whole"]
+__all__ = ["Replica", "compile_options", "like", "whole"]
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -57,8 +57,7 @@ class Replica:
             _same_everywhere([*module.parameters(), *module.buffers()])
             _shard(module, self.group.size)
         if compile:
-            how = {} if compile is True else {"mode" if compile in _MODES else "backend": compile}
-            self.runner = self.evaluator = torch.compile(module, **how)
+            self.runner = self.evaluator = torch.compile(module, **compile_options(compile))
         if self.kind == "ddp":
             self.runner = nn.parallel.DistributedDataParallel(self.runner)
             # DDP averages; a hook that sums would run Python on the threads of the back end
@@ -100,6 +99,19 @@ class Replica:
         """Scale the gradient to this global norm at most; the norm before."""
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), limit)
         return whole(norm)
+
+
+def compile_options(compile: bool | str) -> dict[str, Any]:
+    """What ``torch.compile`` is given: a text names its mode or its back end.
+
+    Examples
+    --------
+    >>> compile_options("max-autotune"), compile_options("aot_eager"), compile_options(True)
+    ({'mode': 'max-autotune'}, {'backend': 'aot_eager'}, {})
+    """
+    if isinstance(compile, bool):
+        return {}
+    return {"mode" if compile in _MODES else "backend": compile}
 
 
 def whole(value: Any) -> Any:

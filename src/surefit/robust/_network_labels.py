@@ -110,7 +110,7 @@ def network_certified(
         x, places = net.tensor(X), torch.as_tensor(np.maximum(codes, 0), device=net.device)
         with net.held():
             for e, threat in enumerate(threats):
-                below = network_lower(net.module, x, places, threat, arithmetic=net.arithmetic)
+                below = network_lower(net.module, x, places, threat)
                 certified[e] = (below > 0).cpu().numpy() & ~wrong & (codes >= 0)
     except (ImportError, NotImplementedError):
         return np.zeros_like(certified), ""

@@ -6,7 +6,8 @@ r"""Auto-PGD: projected steps with momentum, whose size adapts to the loss (Croc
 from :math:`\eta = 2\varepsilon`. At checkpoints :math:`w_j` (shares 0, 0.22, 0.41, ... of the
 iterations) the step
 of a row is halved, and the row goes back to its best point, if the loss grew in less than 75 % of the steps
-since the last one, or if neither step nor best loss changed since then. The losses f are cross-entropy (as
+since the last one, or if neither step nor best loss changed since then. :math:`x^-` stays, as in their
+Algorithm 1: the first step after that has momentum from the last iterate. The losses f are cross-entropy (as
 log-odds), the difference-of-logits ratio, which does not change when logits are scaled,
 
 .. math:: DLR = -\frac{z_y - \max_{k \ne y} z_k}{z_{\pi_1} - z_{\pi_3}}, \qquad
@@ -220,8 +221,8 @@ def _stretch(
     whole = spread(cut, x)
     now["eta"].copy_(torch.where(cut, now["eta"] / 2.0, now["eta"]))
     now["halved"].copy_(cut.long())
-    parts = {
-        "x": torch.where(whole, best_x, x), "back": torch.where(whole, best_x, back),
+    parts = {  # back first: after a stretch of one step it is a view of what x is written to
+        "back": back, "x": torch.where(whole, best_x, x),
         "g": torch.where(whole, best_g, g), "f": torch.where(cut, best, value),
         "best_x": best_x, "best_g": best_g, "best_f": best, "mark": best,
     }  # fmt: skip

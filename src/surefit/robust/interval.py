@@ -10,10 +10,12 @@ first layer under l2 attacks r is also at most :math:`\varepsilon \|w_i\|_2` for
 *Rounding.* A sum of k products, in any order, with unit of rounding u is off by at most
 :math:`\gamma_k = ku/(1 - ku)` times the sum of absolute values. So each affine node is off by at most
 :math:`\gamma_{k+8} S`, with :math:`S = |W| \max(|l|, |u|) + |b|`, from this computation (:math:`u =
-2^{-53}`), and from the module's own pass in its arithmetic; both are added to the interval. The intervals
-therefore hold for the network of real numbers *and* for every pass in which each layer is rounded with unit
-u, in any order of summation, without fused transforms (Winograd, FFT) and without overflow. For tanh,
-sigmoid and exp eight units are assumed for the library's functions. Underflow is covered by an absolute
+2^{-53}`), and from the module's own pass in its arithmetic; both are added to the interval. Where
+factors are cut to fewer digits before they are multiplied (TF32), each product is off by at most a share p of
+its size besides, and the sum by :math:`p + (1 + p) \gamma_{k+8}`. The intervals therefore hold for the
+network of real numbers *and* for every pass in which each layer is rounded with unit u, in any order of
+summation, without fused transforms (Winograd, FFT) and without overflow. For tanh, sigmoid and exp eight
+units are assumed for the library's functions. Underflow is covered by an absolute
 1e-280.
 
 References
@@ -25,7 +27,7 @@ Gowal et al., "On the effectiveness of interval bound propagation for training v
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,7 +37,7 @@ from ._graph import Graph, Node, Window
 from ._input_set import Ball
 from ._layers import Affine
 
-__all__ = ["Ranges", "gamma", "interval_ranges"]
+__all__ = ["Ranges", "Rounding", "gamma", "interval_ranges"]
 
 DOUBLE = 2.0**-53
 FLOOR = 1e-280
@@ -48,11 +50,22 @@ def gamma(k: int, unit: float) -> float:
     return k * unit / (1.0 - k * unit) * (1.0 + 1e-9)
 
 
+class Rounding(NamedTuple):
+    """How a pass of the module rounds: its unit, and what share of a product is lost before it is summed."""
+
+    unit: float
+    products: float = 0.0
+
+    def affine(self, terms: int) -> float:
+        """The relative error of a sum of so many products and a bias."""
+        return self.products + (1.0 + self.products) * gamma(terms + 8, self.unit)
+
+
 class Ranges:
     """For each node: its interval, a bound S of what its rounding is relative to, and the rate."""
 
-    def __init__(self, graph: Graph, ball: Ball, unit: float) -> None:
-        self.graph, self.ball, self.unit = graph, ball, unit
+    def __init__(self, graph: Graph, ball: Ball, rounding: Rounding) -> None:
+        self.graph, self.ball, self.rounding = graph, ball, rounding
         self.low: list[Tensor] = []
         self.high: list[Tensor] = []
         self.size: list[Tensor] = []
@@ -70,7 +83,7 @@ class Ranges:
             self.rate.append(gamma(8, DOUBLE))
             return
         if isinstance(node.op, Affine):
-            rate = gamma(node.op.terms + 8, self.unit)
+            rate = self.rounding.affine(node.op.terms)
             low, high, size = self._affine(node, node.op)
             self.rate.append(rate + gamma(node.op.back_terms + 8, DOUBLE))
         elif node.op is None:
@@ -78,7 +91,7 @@ class Ranges:
             low = self.low[first] + self.low[second]
             high = self.high[first] + self.high[second]
             size = self.reach(first) + self.reach(second)
-            rate = gamma(2, self.unit)
+            rate = gamma(2, self.rounding.unit)
             self.rate.append(rate + gamma(8, DOUBLE))
         elif isinstance(node.op, Window):
             (before,) = node.inputs
@@ -88,7 +101,7 @@ class Ranges:
         else:
             (before,) = node.inputs
             low, high = node.op.interval(self.low[before], self.high[before])
-            rate = gamma(node.op.roundings, self.unit)
+            rate = gamma(node.op.roundings, self.rounding.unit)
             size = torch.maximum(low.abs(), high.abs())
             self.rate.append(rate + gamma(8, DOUBLE))
         if rate:
@@ -124,7 +137,7 @@ class Ranges:
 
     def rows(self, rows: Any) -> Ranges:
         """The same for some rows."""
-        part = Ranges(self.graph, self.ball[rows], self.unit)
+        part = Ranges(self.graph, self.ball[rows], self.rounding)
         part.low = [end[rows] for end in self.low]
         part.high = [end[rows] for end in self.high]
         part.size, part.rate = [size[rows] for size in self.size], self.rate
@@ -132,10 +145,13 @@ class Ranges:
 
 
 def interval_ranges(
-    graph: Graph, ball: Ball, unit: float, refine: Callable[[Ranges, int], None] | None = None
+    graph: Graph,
+    ball: Ball,
+    rounding: Rounding,
+    refine: Callable[[Ranges, int], None] | None = None,
 ) -> Ranges:
     """All intervals, in order; ``refine`` may tighten each before the next is made."""
-    ranges = Ranges(graph, ball, unit)
+    ranges = Ranges(graph, ball, rounding)
     for index in range(len(graph.nodes)):
         ranges.append(index)
         if refine is not None:

@@ -72,15 +72,6 @@ class Network:
         """The class whose predictions these are."""
         return type(self.module if self.estimator is None else self.estimator).__name__
 
-    @property
-    def arithmetic(self) -> str:
-        """The precision of the module's own passes, as :func:`network_lower` names it."""
-        import torch
-
-        coarse = torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32
-        single = self.device.type == "cuda" and self.dtype == torch.float32
-        return "tf32" if single and coarse else "auto"
-
     # ------------------------------------------------------------------ rows
 
     def tensor(self, X: Any) -> Any:

@@ -20,7 +20,8 @@ auto           interval, then crown-ibp, then crown where it is affordable, each
 
 All of them are sound, none is complete: a number below 0 says nothing. Computation is in float64 and its
 rounding is subtracted (:mod:`.interval`, :mod:`.crown`). ``arithmetic`` says which passes of the module the
-bound is about, besides the network of real numbers: those in the precision of its own weights by default.
+bound is about, besides the network of real numbers: by default those in the precision of its own weights,
+with products as torch's settings allow them to be cut (:mod:`._arithmetic`).
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ._arithmetic import ARITHMETIC, as_it_runs
 from ._graph import Graph, Window, build
 from ._input_set import Ball, ball, check_threat
 from ._relaxations import Activation
 from ._tools import check_norm
 from .crown import alpha_crown, crown_refine, lower_functional
-from .interval import DOUBLE, Ranges, interval_ranges
+from .interval import DOUBLE, Ranges, Rounding, interval_ranges
 from .threat import Threat
 
 __all__ = ["METHODS", "certified_radius", "network_bounds", "network_lower"]
 
 METHODS = ("auto", "interval", "crown-ibp", "crown", "alpha-crown")
-UNITS = {"float64": DOUBLE, "float32": 2.0**-24, "tf32": 2.0**-11, "bfloat16": 2.0**-9}
 _CELLS = 1 << 19  # numbers in one block on the processor: 4 MB, which stay in its cache
 _WORK = 2e10  # products a row up to which "auto" runs crown
 _STEPS = 20
@@ -78,9 +79,11 @@ def network_lower(
     batch_size : int, optional
         Rows at a time; chosen by memory otherwise.
     arithmetic : {"auto", "float64", "float32", "tf32", "bfloat16"}
-        The passes of the module that the bound covers. "auto" is the precision of its weights; "float64"
-        leaves room for float64 rounding only, which is the network of real numbers in all but name. On a GPU
-        whose convolutions run in TF32 (torch's default), say "tf32" or switch it off.
+        The passes of the module that the bound covers. "auto" is the precision of its weights, with products
+        in TF32 or bfloat16 where torch's settings allow that at the time of the call: on a GPU convolutions
+        by default. ``torch.backends.cudnn.conv.fp32_precision = "ieee"`` gives both the pass and the bound
+        the precision of float32. "float64" leaves room for float64 rounding only, which is the network of
+        real numbers in all but name.
     steps : int
         Gradient steps of "alpha-crown".
 
@@ -244,7 +247,7 @@ class _Task:
         self.graph = graph or build(module, tuple(rows.shape[1:]))
         self.x = rows.detach().to(self.graph.device)
         self.method, self.batch_size, self.steps = method, batch_size, steps
-        self.unit = self._unit(arithmetic)
+        self.rounding = self._rounding(arithmetic)
         self.last = len(self.graph.nodes) - 1
         if graph is None and len(self.x):
             self._same_as(module)
@@ -254,12 +257,12 @@ class _Task:
         few = self.x[:4].double()
         with torch.no_grad():
             scores = copy.deepcopy(module).double().eval()(few)
-            unit, self.unit = self.unit, DOUBLE
+            rounding, self.rounding = self.rounding, Rounding(DOUBLE)
             k = self.graph.outputs
             eye = torch.eye(k, dtype=torch.float64, device=few.device)
             block = ball(few, Threat(0.0, self.threat.norm), DOUBLE)
             found = self.bound(block, torch.cat([eye, -eye])[None], "interval")
-            self.unit = unit
+            self.rounding = rounding
         size = 1e-9 * (1.0 + float(scores.abs().max()))
         if not bool(((scores >= found[:, :k] - size) & (scores <= size - found[:, k:])).all()):
             raise NotImplementedError(
@@ -267,14 +270,16 @@ class _Task:
                 "a layer changes its input in place while another still reads it: no bound is given."
             )
 
-    def _unit(self, arithmetic: str) -> float:
+    def _rounding(self, arithmetic: str) -> Rounding:
         name = str(self.dtype).removeprefix("torch.") if arithmetic == "auto" else arithmetic
-        if name not in UNITS:
+        if name not in ARITHMETIC:
             raise ValueError(
-                f"arithmetic must be 'auto' or one of {', '.join(UNITS)}, got {arithmetic!r} for weights of "
-                f"{self.dtype}."
+                f"arithmetic must be 'auto' or one of {', '.join(ARITHMETIC)}, got {arithmetic!r} for "
+                f"weights of {self.dtype}."
             )
-        return UNITS[name]
+        if (arithmetic, name) == ("auto", "float32"):
+            return as_it_runs(self.graph)
+        return ARITHMETIC[name]
 
     def codes(self, codes: Any) -> Tensor:
         known = torch.as_tensor(np.asarray(codes) if not isinstance(codes, Tensor) else codes)
@@ -300,7 +305,10 @@ class _Task:
         if method != "interval":
             each *= self.graph.outputs * (2 if method == "crown" else 1)
         height = self.batch_size or max(1, 4 * self._cells() // each)
-        return [ball(x[i : i + height], self.threat, self.unit) for i in range(0, len(x), height)]
+        return [
+            ball(x[i : i + height], self.threat, self.rounding.unit)
+            for i in range(0, len(x), height)
+        ]
 
     def _cells(self) -> int:
         if self.x.device.type == "cuda":
@@ -366,7 +374,7 @@ class _Task:
                 def refine(ranges: Ranges, index: int) -> None:
                     crown_refine(ranges, index, cells)
 
-            ranges = interval_ranges(self.graph, block, self.unit, refine)
+            ranges = interval_ranges(self.graph, block, self.rounding, refine)
             found = lower_functional(ranges, self.last, a, deep=False)
             if method != "interval":
                 found = torch.maximum(found, lower_functional(ranges, self.last, a))

@@ -155,7 +155,7 @@ def evaluate(
             spent.append(time.monotonic() - begun)
             if verbose:
                 print(f"{name}: {left[-1]} of {len(x)} rows stand, {spent[-1]:.1f} s", flush=True)
-        certified, method = _certified(net, x, codes, threat, clean, certify)
+        certified, lower, method = _certified(net, x, codes, threat, clean, certify)
     points: Any = x_adv
     if not isinstance(X, torch.Tensor):
         points = x_adv.cpu().numpy()
@@ -167,7 +167,8 @@ def evaluate(
         method=method, notes=tuple(notes), about=net.about,
     )  # fmt: skip
     asked = net.estimator if net.estimator is not None else net
-    return found.with_claims(claims_of(found, asked, X, y, batch_size), data_of(X, y))
+    claims = claims_of(found, asked, X, y, batch_size, lower[certified])
+    return found.with_claims(claims, data_of(X, y))
 
 
 def _attack(
@@ -192,20 +193,21 @@ def _attack(
 
 def _certified(
     net: Network, x: Any, codes: Any, threat: Threat, clean: Any, wanted: bool
-) -> tuple[Any, str]:
-    """Rows whose margin has a positive lower bound, and how, or why there are none."""
-    none = np.zeros(len(x), dtype=np.bool_)
+) -> tuple[Any, Any, str]:
+    """Rows whose margin has a positive lower bound, the bounds, and how, or why there are none."""
+    nothing = np.full(len(x), -np.inf)
     if threat.eps == 0.0:
-        return clean.copy(), "nothing may move: the label itself"
+        return clean.copy(), np.where(clean, np.inf, -np.inf), "nothing may move: the label itself"
     if not wanted:
-        return none, "no bounds were asked for (certify=False)"
+        return nothing > 0, nothing, "no bounds were asked for (certify=False)"
     try:
         from .network_bounds import network_lower
 
-        below = network_lower(net.module, x, codes, threat, arithmetic=net.arithmetic)
+        below = network_lower(net.module, x, codes, threat)
     except (ImportError, NotImplementedError) as error:
-        return none, f"no certified bound: {error}"
-    return (below > 0).cpu().numpy() & clean, "linear bounds through the layers"
+        return nothing > 0, nothing, f"no certified bound: {error}"
+    lower = below.cpu().numpy()
+    return (lower > 0) & clean, lower, "linear bounds through the layers"
 
 
 def _chosen(attacks: Any) -> list[tuple[str, Any]]:
