@@ -150,16 +150,10 @@ def _skipgram(text: Any, epochs: int, seeds: int, options: Any) -> list[dict[str
 
     def theirs(seed: int = 0, **more: Any) -> Any:
         given = {
-            "vector_size": 100,
-            "window": 5,
-            "negative": 5,
-            "min_count": 5,
-            "sample": 1e-3,
-            "sg": 1,
-        }
-        return models.Word2Vec(
-            text, epochs=epochs, workers=options.threads, seed=seed, **given | more
-        )
+            "vector_size": 100, "window": 5, "negative": 5, "min_count": 5, "sample": 1e-3, "sg": 1,
+            "epochs": epochs, "workers": options.threads, "seed": seed,
+        }  # fmt: skip
+        return models.Word2Vec(text, **given | more)
 
     def quality(vectors: Any) -> list[float]:
         return [100 * rho for rho in _correlations(vectors)]
