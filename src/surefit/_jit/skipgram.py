@@ -6,12 +6,12 @@ vector v and an output row z with label y (1 for the word that was there, 0 for 
     g = rate (y - sigmoid(<v, z>)),    v <- v + g z,    z <- z + g v.
 
 In :func:`pair_steps` the inputs are the words of a window and the outputs the word in its middle with *one*
-set of drawn words, which all inputs of the window share: three output rows are worked on at a time, so that
-an input is read once for three products. In :func:`bag_steps` the input is the mean of rows: those of the
-windows' words (CBOW), or those of the word and its parts (subwords); each row then moves by the whole sum,
-as word2vec and fastText do. Random numbers are a function of (seed, segment) alone. Several threads may run
-on the same arrays, without locks. The sigmoid comes from a table. A closed file: every jitted function it
-calls lives here.
+set of drawn words, which all inputs of the window share: two inputs and three outputs are worked on at a
+time, five rows read for six products, and all move from where they were. In :func:`bag_steps` the input is
+the mean of rows: those of the windows' words (CBOW), or those of the word and its parts (subwords); each row
+then moves by the whole sum, as word2vec and fastText do. Random numbers are a function of (seed, segment)
+alone. Several threads may run on the same arrays, without locks. The sigmoid comes from a table. A closed
+file: every jitted function it calls lives here.
 """
 
 from __future__ import annotations
@@ -106,6 +106,43 @@ def _step(v, e, Z, outs, count, rate, table):
         _three(v, e, z0, z1, z2, g0, g1, g2)
 
 
+@njit(nogil=True, fastmath=_FAST)
+def _moved(u, v, z0, z1, z2, a0, a1, a2, b0, b1, b2):
+    """u += sum a z, v += sum b z, z += a u + b v, from what they were; an output may come twice."""
+    for c in range(len(u)):
+        x, y, p, q, r = u[c], v[c], z0[c], z1[c], z2[c]
+        u[c] = x + a0 * p + a1 * q + a2 * r
+        v[c] = y + b0 * p + b1 * q + b2 * r
+        z0[c] += a0 * x + b0 * y
+        z1[c] += a1 * x + b1 * y
+        z2[c] += a2 * x + b2 * y
+
+
+@njit(nogil=True, fastmath=_FAST)
+def _pair(u, v, Z, outs, count, rate, table):
+    """Two inputs, which are different rows, against the outputs as in :func:`_step`."""
+    sink = Z.shape[0] - 1
+    for b in range(0, count, 3):
+        i0, i1, i2 = outs[b], outs[b + 1], outs[b + 2]
+        z0, z1, z2 = Z[i0], Z[i1], Z[i2]
+        s0 = s1 = s2 = t0 = t1 = t2 = np.float32(0.0)
+        for c in range(len(u)):
+            s0 += u[c] * z0[c]
+            s1 += u[c] * z1[c]
+            s2 += u[c] * z2[c]
+            t0 += v[c] * z0[c]
+            t1 += v[c] * z1[c]
+            t2 += v[c] * z2[c]
+        label = np.float32(1.0) if b == 0 else np.float32(0.0)
+        r0 = rate if i0 != sink else np.float32(0.0)
+        r1 = rate if i1 != sink else np.float32(0.0)
+        r2 = rate if i2 != sink else np.float32(0.0)
+        a0, b0 = r0 * (label - _sigmoid(s0, table)), r0 * (label - _sigmoid(t0, table))
+        a1, b1 = -r1 * _sigmoid(s1, table), -r1 * _sigmoid(t1, table)
+        a2, b2 = -r2 * _sigmoid(s2, table), -r2 * _sigmoid(t2, table)
+        _moved(u, v, z0, z1, z2, a0, a1, a2, b0, b1, b2)
+
+
 @njit(nogil=True)
 def _kept(ids, begin, end, keep, state, kept):
     """Copy the words that survive subsampling; their number, and the stream's state."""
@@ -136,6 +173,15 @@ def _outputs(outs, word, negative, state, shares, others, sink):
     return q, state
 
 
+@njit(nogil=True)
+def _alone(v, e, Z, outs, count, rate, table):
+    """One input against the outputs."""
+    e[:] = np.float32(0.0)
+    _step(v, e, Z, outs, count, rate, table)
+    for c in range(len(v)):
+        v[c] += e[c]
+
+
 _COMMON = [_I32, _I64, types.int64, types.int64, _F32, _F32, _I32]
 _SETTINGS = [_F32, types.int64, types.int64, types.float64, types.float64, types.uint64]
 
@@ -164,14 +210,19 @@ def pair_steps(ids, starts, first, last, keep, shares, others, V, Z, table, wind
             b = 1 + np.int64((_draw(state) >> np.uint64(33)) % np.uint64(window))
             count, state = _outputs(outs, kept[t], negative, state, shares, others, sink)
             low, high = max(0, int(t - b)), min(n, int(t + b + 1))
+            one = -1  # the input that waits for another
             for j in range(low, high):
                 if j == t:
                     continue
-                v = V[kept[j]]
-                e[:] = np.float32(0.0)
-                _step(v, e, Z, outs, count, step, table)
-                for c in range(d):
-                    v[c] += e[c]
+                if one >= 0 and one != kept[j]:
+                    _pair(V[one], V[kept[j]], Z, outs, count, step, table)
+                    one = -1
+                    continue
+                if one >= 0:  # the same word twice, one after the other
+                    _alone(V[one], e, Z, outs, count, step, table)
+                one = kept[j]
+            if one >= 0:
+                _alone(V[one], e, Z, outs, count, step, table)
     return total
 
 
