@@ -111,6 +111,29 @@ def test_without_resume_it_starts_afresh(tmp_path):
     same(run(checkpoint=tmp_path), run())
 
 
+def test_weights_that_are_not_finite_are_not_kept(tmp_path):
+    """A gradient that is infinite in the last step: its loss was finite, and no loss comes after it."""
+    from surefit.nn.train import NonFiniteLoss
+
+    def loss(output, target):
+        value = cross_entropy(output, target)
+        if seen.pop():
+            total = output.sum(dim=1)
+            value = value + (total - total.detach()).sqrt()  # 0, of infinite slope
+        return value
+
+    given = FULL | dict.fromkeys(("clip", "ema", "metrics"))
+    given |= {"max_steps": 3, "accumulate": 1, "warmup": 0, "every_steps": 1}
+    for folder in (None, tmp_path):
+        seen = [True, False, False]
+        with pytest.raises(NonFiniteLoss, match="weights are no longer finite at step 2"):
+            train(net(), data(), loss, **given, checkpoint=folder)
+    assert [path.name[5:17] for path in Checkpoints(tmp_path).files()] == [
+        "000000000001",
+        "000000000002",
+    ]
+
+
 def test_moments_left_out_would_be_noticed(tmp_path):
     """The test above can fail: without the optimiser's moments the weights differ."""
     from surefit.nn.checkpoints import read, write

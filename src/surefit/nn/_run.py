@@ -114,6 +114,8 @@ class Run:
             self._read()
         if self.kept is not None and saved != self.step:
             self._save()
+        elif self.kept is None:
+            self._check_weights()
         if self.average is not None:
             self.average.load()
         if self.best is not None:
@@ -231,7 +233,17 @@ class Run:
         self.best_value, self.waited = run["best_value"], run["waited"]
         self.history = History.from_dict(found["history"])
 
+    def _check_weights(self) -> None:
+        """A step may spoil the weights after its loss was read: these are neither kept nor returned."""
+        bad = [
+            ~torch.isfinite(p.to_local() if hasattr(p, "to_local") else p.detach()).all()
+            for p in self.module.parameters()
+        ]
+        if bad and float(self.group.sum(torch.stack(bad).sum().double())):
+            raise self._non_finite("the weights are no longer finite", self.step - 1)
+
     def _save(self) -> None:
+        self._check_weights()
         tensors = collect(self.module, self.optimizer, self.average, self.best)
         run = {
             "step": self.step, "seconds": self._clock(), "sums": self.sums,
