@@ -39,7 +39,7 @@ __all__ = ["claims", "noise_shares", "pair_counts", "probes_of", "sampled_loss"]
 
 Array = NDArray[np.float64]
 _PAIRS = 20_000
-_BLOCK = 1 << 24  # numbers of output vectors that are held at a time
+_BLOCK = 1 << 17  # numbers of output vectors that are held at a time
 _DELTA = 0.05
 _STATIONARY = 1e-5
 _PMI = 1e-2
@@ -85,28 +85,29 @@ class _Drawn:
     def __init__(self, model: Any, data: Any) -> None:
         rng = np.random.default_rng(20_130_917)
         ids, starts, k = np.asarray(data.ids), data.starts, int(model.negative)
-        V, Z = (
-            np.asarray(part, dtype=np.float64) for part in (model.vectors_, model.context_vectors_)
-        )
+        V, Z = model.vectors_, model.context_vectors_
         if model.architecture == "cbow":
             H, side = _window_means(rng, V, ids, starts, int(model.window))
         else:
             own, side = _pairs(rng, starts, int(model.window))
             H = V[ids[own]]
-        noise, signs = (
-            noise_shares(model.word_counts_, model.noise_power),
-            np.append(-1.0, np.ones(k)),
-        )
+        upto = np.cumsum(noise_shares(model.word_counts_, model.noise_power))
+        upto /= upto[-1]
+        signs = np.append(-1.0, np.ones(k))
         self.losses, step = np.empty(_PAIRS), max(1, _BLOCK // ((k + 1) * V.shape[1]))
         for first in range(0, _PAIRS, step):
             rows = slice(first, min(first + step, _PAIRS))
-            words = rng.choice(len(noise), size=(rows.stop - first, k), p=noise)
+            words = np.searchsorted(upto, rng.random((rows.stop - first, k)), "right")
             outs = np.column_stack([ids[side[rows]], words])
-            scores = np.einsum("nd,nkd->nk", H[rows], Z[outs])
+            scores = np.einsum("nd,nkd->nk", H[rows], Z[outs], dtype=np.float64)
             self.losses[rows] = np.logaddexp(0.0, signs * scores).sum(axis=1)
-        largest = float(np.linalg.norm(V, axis=1).max() * np.linalg.norm(Z, axis=1).max())
+        largest = math.prod(_longest(part) for part in (V, Z))
         self.most = (1 + k) * float(np.logaddexp(0.0, largest))
         self.chance = (1 + k) * math.log(2.0)
+
+
+def _longest(rows: Any) -> float:
+    return math.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64).max())
 
 
 def _pairs_in(data: Any) -> bool:

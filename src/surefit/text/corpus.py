@@ -293,6 +293,8 @@ def _strings(words: Any, name: str, wanted: str) -> list[str]:
             "values, and take the text out of a record."
         )
     found = list(words)
+    if set(map(type, found)) <= {str}:  # several times as fast as the loop
+        return found
     for word in found:
         if not isinstance(word, str):
             raise TypeError(f"{name} holds {word!r}, which is not a string.")
