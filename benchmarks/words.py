@@ -38,7 +38,7 @@ texts in memory to a model, with the certificate, against the C++ programme from
 on 1,900 held-out texts, means over twice as many seeds. The ratio is peer over ours in seconds.
 """
 WHY = """
-the kernel of skip-gram takes six tenths of the fit, reading lists of words in Python a fifth. Per pair of
+the kernel of skip-gram takes eight tenths of the fit, reading lists of words in Python an eighth. Per pair of
 inputs it reads five rows for six products and writes them back; what is left is latency: a product of two
 rows must be summed up before its sigmoid is known, and known before the rows move. CBOW draws its own noise
 for each place, as gensim does, and shares nothing.
