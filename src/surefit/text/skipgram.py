@@ -79,7 +79,7 @@ class SkipGram(Embedding):
         Of ``solver="full"``: the largest slope, times the square of the number of words.
     deterministic : bool, default=False
         One thread, in the order of the text: the same vectors for any number of threads. It costs the other
-        processors' work (on two cores 1.9 times the time).
+        processors' work (on two cores 1.7 times the time).
     device : str or None, default=None
         "cuda" trains on a GPU (skip-gram of whole words).
     validation_fraction : float, default=0.0
