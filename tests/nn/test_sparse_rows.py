@@ -93,14 +93,14 @@ def test_losses_are_scikit_learn_s_on_sparse_matrices(solver, weighted):
 
 
 def test_a_mostly_zero_array_takes_the_short_way(monkeypatch):
-    from surefit.nn import mlp
+    from surefit.nn import perceptron
 
     X, y = sparse_table(dtype=np.float32)
     assert mostly_zero(X)
     assert not mostly_zero(X + 1)
     seen = []
     monkeypatch.setattr(
-        mlp, "linear", lambda rows, *rest: seen.append(len(rows)) or linear(rows, *rest)
+        perceptron, "linear", lambda rows, *rest: seen.append(len(rows)) or linear(rows, *rest)
     )
     model = MLPClassifier((16,), max_iter=2, batch_size=100, random_state=0).fit(X, y)
     assert seen == [100] * 6
