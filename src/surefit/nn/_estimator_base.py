@@ -189,12 +189,15 @@ class Network(Certified):
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
         return network_claims(self._problem(X, y, sample_weight), full=full)
 
-    def _record_loss(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _record_loss(self, X: Any, y: Any, sample_weight: Any, compressed: Any = None) -> None:
         """Leave ``final_loss_``, the mean loss of the final weights over the rows, in evaluation mode, and
         ``sample_loss_``, that over some rows in float64, and ``held_errors_``, errors on rows kept out."""
         problem = self._problem(X, y, sample_weight)
+        inputs = problem.inputs
+        if compressed is not None:  # the same rows, zeros left out
+            inputs = compressed.to("cpu", next(problem.module.parameters()).dtype).__getitem__
         self.final_loss_ = mean_loss(
-            problem.module, problem.inputs, problem.target, problem.weight, problem.loss
+            problem.module, inputs, problem.target, problem.weight, problem.loss
         )[0]
         self.sample_loss_ = sample_loss(problem)
         self.held_errors_ = errors_of(problem)

@@ -151,11 +151,11 @@ class BaseMLP(Network):
             self.__dict__.pop("_descent", None)
         self._began_fresh = fresh and not incremental
         weight = self._row_weights(y, sample_weight)
-        self.validation_rows_ = None
+        self.validation_rows_, compressed = None, None
         if self.solver == "lbfgs":
             stopped = self._by_lbfgs(X, self._targets(y), weight)
         else:
-            stopped = self._by_steps(X, y, weight, rng, incremental)
+            stopped, compressed = self._by_steps(X, y, weight, rng, incremental)
         self._module.eval()
         if not all(bool(p.isfinite().all()) for p in self._module.parameters()):
             raise ValueError(
@@ -163,10 +163,13 @@ class BaseMLP(Network):
                 "need to be preprocessed."
             )
         self.descent_steps_ = self._descent_steps(X.shape[0])
-        self._record_loss(X, y, sample_weight)
+        self._record_loss(X, y, sample_weight, compressed)
         return self._seal(X, y, sample_weight, stopped)
 
-    def _by_steps(self, X: Any, y: Any, weight: Any, rng: Any, incremental: bool) -> str:
+    def _by_steps(
+        self, X: Any, y: Any, weight: Any, rng: Any, incremental: bool
+    ) -> tuple[str, SparseRows | None]:
+        """(why the steps ended, all rows as they were trained on where these are compressed)."""
         if self.early_stopping and incremental:
             raise ValueError("partial_fit does not support early_stopping=True")
         rows, held = np.arange(X.shape[0]), None
@@ -225,16 +228,15 @@ class BaseMLP(Network):
             ) from error
         if watch.best is not None:
             self._module.load_state_dict(watch.best)
-        if watch.stop:
-            return watch.stop
-        if not incremental and self.n_iter_ == self.max_iter:
+        if not (watch.stop or incremental) and self.n_iter_ == self.max_iter:
             warnings.warn(
                 f"Stochastic Optimizer: Maximum iterations ({self.max_iter}) reached and the optimization "
                 "hasn't converged yet.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return done.stop
+        compressed = data if whole and isinstance(data, SparseRows) else None
+        return watch.stop or done.stop, compressed
 
     def _training_rows(self, X: Any) -> Any:
         """X as the trainer's data: zeros are left out where there are many."""

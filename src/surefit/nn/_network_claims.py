@@ -61,7 +61,7 @@ class Problem:
     module : nn.Module
         In evaluation mode.
     inputs : callable
-        The tensor of some rows, by their numbers, as the module takes it.
+        The tensor of some rows, by their numbers or a slice, as the module takes it.
     target : Tensor
         One entry a row.
     weight : ndarray, optional
@@ -147,19 +147,19 @@ def mean_loss(
     n = len(target)
     total, size, mass = 0.0, 0.0, 0.0
     with torch.inference_mode(), _exact_products():
-        size_of_row = max(1, inputs(np.arange(1)).numel())
+        size_of_row = max(1, inputs(slice(0, 1)).numel())
         block = max(1, min(BLOCK, NUMBERS // size_of_row))
         for start in range(0, n, block):
-            rows = np.arange(start, min(start + block, n))
+            rows = slice(start, min(start + block, n))
             output = module(inputs(rows))
-            losses = loss(output, target[start : start + block].to(output.device)).double()
-            w = torch.ones(len(rows), dtype=torch.float64)
+            losses = loss(output, target[rows].to(output.device)).double()
+            w = torch.ones(len(losses), dtype=torch.float64)
             if weight is not None:
                 w = torch.from_numpy(weight[rows])
             w = w.to(losses.device)
             total += float((losses * w).sum())
             mass += float(w.sum())
-            size += float(output.double().abs().reshape(len(rows), -1).amax(dim=1).sum())
+            size += float(output.double().abs().reshape(len(losses), -1).amax(dim=1).sum())
     return total / mass, size / n
 
 

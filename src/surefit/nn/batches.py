@@ -209,10 +209,9 @@ class Batches:
         """The array as something that can be indexed by rows: on the device where it is in memory."""
         if isinstance(array, torch.Tensor):
             return self._kept(array.detach(), target)
-        if isinstance(array, SparseRows):
-            return array
-        if sp.issparse(array):
-            return SparseRows.of(array)
+        if isinstance(array, SparseRows) or sp.issparse(array):
+            rows = array if isinstance(array, SparseRows) else SparseRows.of(array)
+            return rows.to("cpu", self.dtype)
         array = np.asanyarray(array)
         if array.dtype.kind not in "biuf":
             name = "y" if target else "X"

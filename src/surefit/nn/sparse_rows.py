@@ -5,9 +5,9 @@ For a batch of compressed rows X and a first layer :math:`Z = X W + b` the textb
 .. math:: Z_n = b + \sum_{j:\, x_{nj} \ne 0} x_{nj} W_j, \qquad
     \frac{\partial f}{\partial W_j} = \sum_{n:\, x_{nj} \ne 0} x_{nj} \frac{\partial f}{\partial Z_n}
 
-read a row of W, or of the gradient by Z, for each entry that is not zero, and add it as one vector: sums of
-weighted embeddings, for which torch has a kernel of its own in float32. Pixels of digits, bags of words and
-indicators of categories are mostly zeros, and the zeros cost nothing. On a GPU batches are made dense.
+read a row of W, or of the gradient by Z, for each entry that is not zero. Pixels of digits, bags of words and
+indicators of categories are mostly zeros, and the zeros cost nothing. The sums are the same for any number of
+threads. On a GPU batches are made dense.
 """
 
 from __future__ import annotations
@@ -21,21 +21,35 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from .._jit.sparse_rows import add_rows, by_columns, compress_rows, count_rows, take_rows
+from .. import _team
+from .._jit.sparse_rows import (
+    COMBINE,
+    COUNT,
+    LANES,
+    PLACE,
+    TILE,
+    compress_rows,
+    count_rows,
+    take_rows,
+)
+from .._threads import over_rows
 
-__all__ = ["WORTH", "SparseRows", "linear", "mostly_zero"]
+__all__ = ["WORTH", "SparseRows", "linear", "mostly_zero", "product", "transposed_product"]
 
 WORTH = 0.25  # the share of entries that are not zero up to which leaving out the others is faster
 _LOOK = 1 << 20  # entries that are looked at to guess the share
+_PACKED = 4  # entries for each row of the table from which copying it into panels pays
 
 
 class SparseRows:
     """Compressed rows that can be taken by number, moved and made dense, as tensors can.
 
+    Entries of row r are ``indices[starts[r]:ends[r]]`` and ``values[starts[r]:ends[r]]``, so that rows are
+    taken without a copy of them.
+
     Parameters
     ----------
-    indptr, indices, values : arrays
-        As of a scipy CSR matrix without duplicates.
+    starts, ends, indices, values : arrays
     width : int
         The number of columns.
 
@@ -46,33 +60,45 @@ class SparseRows:
     [[3.0, 4.0], [0.0, 2.0]]
     """
 
-    def __init__(self, indptr: Any, indices: Any, values: Any, width: int) -> None:
-        self.indptr, self.indices, self.values, self.width = indptr, indices, values, width
-        self.device = torch.device("cpu")
+    def __init__(self, starts: Any, ends: Any, indices: Any, values: Any, width: int) -> None:
+        self.starts, self.ends, self.indices, self.values = starts, ends, indices, values
+        self.width, self.device = width, torch.device("cpu")
 
     @classmethod
     def of(cls, X: Any) -> SparseRows:
         """From a scipy sparse matrix, or from an array."""
         if not sp.issparse(X):
             X = np.ascontiguousarray(X, None if X.dtype in (np.float32, np.float64) else np.float64)
-            starts = np.empty(len(X) + 1, np.int64)
-            count_rows(X, starts)
-            indices, kept = np.empty(starts[-1] + 1, np.int32), np.empty(starts[-1] + 1, X.dtype)
-            compress_rows(X, indices, kept)
-            return cls(starts, indices[:-1], kept[:-1], X.shape[1])
+            bounds = np.zeros(len(X) + 1, np.int64)
+            over_rows(len(X), lambda first, last: count_rows(X[first:last], bounds[first + 1 : last + 1]))
+            np.cumsum(bounds, out=bounds)
+            indices, values = np.empty(bounds[-1], np.int32), np.empty(bounds[-1], X.dtype)
+            over_rows(
+                len(X),
+                lambda first, last: compress_rows(
+                    X[first:last], bounds[first], bounds[last], indices, values
+                ),
+            )
+            return cls(bounds[:-1], bounds[1:], indices, values, X.shape[1])
         X = sp.csr_array(X)
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
-        return cls(X.indptr.astype(np.int64), X.indices.astype(np.int32), values, X.shape[1])
+        bounds = X.indptr.astype(np.int64)
+        return cls(bounds[:-1], bounds[1:], X.indices.astype(np.int32), values, X.shape[1])
 
     def __len__(self) -> int:
-        return len(self.indptr) - 1
+        return len(self.starts)
 
     @property
     def shape(self) -> tuple[int, int]:
         return len(self), self.width
+
+    @property
+    def entries(self) -> int:
+        """How many are not left out."""
+        return int((self.ends - self.starts).sum())
 
     def is_floating_point(self) -> bool:
         return True
@@ -85,22 +111,38 @@ class SparseRows:
         kind = np.float64 if dtype == torch.float64 else np.float32
         if dtype is None or self.values.dtype == kind:
             return self
-        return SparseRows(self.indptr, self.indices, self.values.astype(kind), self.width)
+        bounds, indices, values = self._copied()
+        return SparseRows(bounds[:-1], bounds[1:], indices, values.astype(kind), self.width)
+
+    def numel(self) -> int:
+        """How many entries there are, zeros included."""
+        return len(self) * self.width
+
+    def __getitem__(self, rows: slice) -> SparseRows:
+        """Consecutive rows."""
+        return SparseRows(
+            self.starts[rows], self.ends[rows], self.indices, self.values, self.width
+        )
 
     def take(self, rows: NDArray[np.int64]) -> SparseRows:
         """Some rows, in this order."""
-        starts = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(self.indptr[rows + 1] - self.indptr[rows], out=starts[1:])
-        indices = np.empty(starts[-1], np.int32)
-        values = np.empty(starts[-1], self.values.dtype)
-        take_rows(self.indptr, self.indices, self.values, rows, starts, indices, values)
-        return SparseRows(starts, indices, values, self.width)
+        return SparseRows(
+            self.starts[rows], self.ends[rows], self.indices, self.values, self.width
+        )
 
     def dense(self) -> torch.Tensor:
         """The same rows, zeros included."""
-        return torch.from_numpy(
-            sp.csr_array((self.values, self.indices, self.indptr), self.shape).toarray()
-        )
+        bounds, indices, values = self._copied()
+        return torch.from_numpy(sp.csr_array((values, indices, bounds), self.shape).toarray())
+
+    def _copied(self) -> tuple[Any, Any, Any]:
+        """The entries of these rows alone, one row after another."""
+        bounds = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.ends - self.starts, out=bounds[1:])
+        indices, values = np.empty(bounds[-1], np.int32), np.empty(bounds[-1], self.values.dtype)
+        everything = np.arange(len(self))
+        take_rows(self.starts, self.indices, self.values, everything, bounds, indices, values)
+        return bounds, indices, values
 
 
 def mostly_zero(X: Any) -> bool:
@@ -119,6 +161,34 @@ def mostly_zero(X: Any) -> bool:
     return bool(np.count_nonzero(X[rows]) <= WORTH * rows.size * X.shape[1])
 
 
+def product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
+    """X @ table, for a table with as many rows as X has columns, on the processor.
+
+    Examples
+    --------
+    >>> product(SparseRows.of(np.array([[0.0, 2.0], [1.0, 0.0]])), torch.tensor([[1.0], [3.0]]).double())
+    tensor([[6.],
+            [1.]], dtype=torch.float64)
+    """
+    out = torch.empty((len(rows), table.shape[1]), dtype=table.dtype)
+    _sums(rows.starts, rows.ends, rows.indices, rows.values, rows.entries, table, out)
+    return out
+
+
+def transposed_product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
+    """X' @ table, for a table with as many rows as X, on the processor; it lies column by column."""
+    n, width, parts, kind = len(rows), rows.width, _team.threads(), rows.values.dtype
+    counts, at = np.empty((parts, width), np.int64), np.empty((1 + parts, width + 1), np.int64)
+    entries = rows.entries
+    numbers, ordered = np.empty(entries, np.int32), np.empty(entries, kind)
+    given = (rows.starts, rows.ends, rows.indices, rows.values, counts, at, numbers, ordered)
+    for function in (COUNT, PLACE[kind]):
+        _run(function, parts, n, width, *given)
+    out = torch.empty((table.shape[1], width), dtype=table.dtype).t()
+    _sums(at[0, :-1], at[0, 1:], numbers, ordered, entries, table, out)
+    return out
+
+
 def linear(rows: SparseRows, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """As :func:`torch.nn.functional.linear`, differentiable by weight and bias, once."""
     if weight.device.type != "cpu":
@@ -133,29 +203,42 @@ class _Linear(torch.autograd.Function):
         ctx: Any, rows: SparseRows, weight: torch.Tensor, bias: torch.Tensor
     ) -> torch.Tensor:
         ctx.rows = rows
-        W = weight.detach().t().contiguous()
-        return _sums(rows.indptr, rows.indices, rows.values, W) + bias.detach()
+        return product(rows, weight.detach().t()) + bias.detach()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, slope: torch.Tensor) -> tuple[None, torch.Tensor, torch.Tensor]:
-        rows: SparseRows = ctx.rows
-        slope = slope.contiguous()
-        starts = np.empty(rows.width + 1, np.int64)
-        numbers = np.empty_like(rows.indices)
-        values = np.empty_like(rows.values)
-        by_columns(rows.indptr, rows.indices, rows.values, starts, numbers, values)
-        return None, _sums(starts, numbers, values, slope).t(), slope.sum(dim=0)
+        return None, transposed_product(ctx.rows, slope).t(), slope.sum(dim=0)
 
 
-def _sums(starts: Any, numbers: Any, values: Any, W: torch.Tensor) -> torch.Tensor:
-    """Row r is the sum of ``values[p] W[numbers[p]]`` over p from starts[r] to starts[r + 1]."""
-    if W.dtype == torch.float32:
-        given = [torch.from_numpy(part) for part in (numbers, starts.astype(np.int32), values)]
-        found: torch.Tensor = F.embedding_bag(
-            given[0], W, given[1], mode="sum", per_sample_weights=given[2], include_last_offset=True
-        )
-        return found
-    found = torch.zeros((len(starts) - 1, W.shape[1]), dtype=W.dtype)
-    add_rows(starts, numbers, values, W.numpy(), found.numpy())
-    return found
+def _sums(
+    starts: Any,
+    ends: Any,
+    indices: Any,
+    values: Any,
+    entries: int,
+    table: torch.Tensor,
+    out: torch.Tensor,
+) -> None:
+    """Row r of ``out`` is the sum of ``values[p] table[indices[p]]`` over p from starts[r] to ends[r]."""
+    width, columns = table.shape
+    parts, packed = -(-columns // LANES), entries >= _PACKED * width
+    turned = packed and table.t().is_contiguous()
+    table = table if turned else table.contiguous()
+    room = torch.empty((parts, (width if packed else 0) + TILE, LANES), dtype=table.dtype)
+    given = (starts, ends, indices, values, columns, table, turned, packed, room, out)
+    function = COMBINE[values.dtype]
+    _run(function, parts, len(starts), width, *given, not out.is_contiguous())
+
+
+def _run(function: Any, *given: Any) -> None:
+    """Numbers as they are and arrays by their addresses, in the order of :mod:`surefit._jit.sparse_rows`."""
+    words = [0]
+    for value in given:
+        if isinstance(value, int):
+            words.append(value)
+        elif isinstance(value, torch.Tensor):
+            words.append(value.data_ptr())
+        else:
+            words.append(value.__array_interface__["data"][0])
+    _team.run(function, np.array(words, np.int64))
