@@ -19,7 +19,11 @@ from numba import carray, cfunc, float32, float64, int32, int64, njit, types, vo
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["COMBINE", "COUNT", "LANES", "PLACE", "TILE", "compress_rows", "count_rows", "take_rows"]
+__all__ = [
+    "HEAD", "LANES", "PRODUCT", "TILE", "TRANSPOSED", "compress_rows", "count_rows", "take_rows",
+]  # fmt: skip
+
+HEAD = 22  # words of a block before those of its parts
 
 LANES = 32
 _SUMS = 4  # of a row at a time: a sum waits for the one before it, four of them keep the units busy
@@ -31,9 +35,11 @@ _I32 = types.Array(int32, 1, "C", readonly=True)
 _REALS = (float32, float64)
 
 # places in a block
-_NEXT, _PARTS, _ROWS, _WIDTH, _STARTS, _ENDS, _INDICES, _VALUES = range(8)
-_COLUMNS, _TABLE, _TABLE_TURNED, _PACKED, _ROOM, _OUT, _OUT_TURNED = range(8, 15)  # COMBINE
-_COUNTS, _AT, _NUMBERS, _SORTED = range(8, 12)  # COUNT and PLACE
+# the words of a block, in the order in which they are given; those of the team come first
+_WHO, _BARRIER, _THREADS, _PARTS = range(4)
+_ROWS, _WIDTH, _STARTS, _ENDS, _INDICES, _VALUES, _PANELS = range(4, 11)
+_COLUMNS, _TABLE, _TABLE_TURNED, _PACKED, _ROOM, _OUT, _OUT_TURNED = range(11, 18)
+_COUNTS, _AT, _NUMBERS, _SORTED = range(18, 22)  # of a transposed product
 
 
 def _vector(real):
@@ -55,15 +61,68 @@ def _pointer(typingctx, address):
 
 
 @intrinsic
-def _take(typingctx, block):
-    """``block[0]`` before one is added to it, whatever other threads do meanwhile."""
+def _claim(typingctx, claims, part):
+    """``claims[part]`` before it becomes 1, whatever other threads do meanwhile."""
 
     def codegen(context, builder, signature, args):
         array = context.make_array(signature.args[0])(context, builder, args[0])
-        one = ir.Constant(ir.IntType(64), 1)
-        return builder.atomic_rmw("add", array.data, one, "seq_cst")
+        place = builder.gep(array.data, [args[1]])
+        return builder.atomic_rmw("xchg", place, ir.Constant(ir.IntType(64), 1), "seq_cst")
 
-    return types.int64(block), codegen
+    return types.int64(claims, part), codegen
+
+
+@intrinsic
+def _call(typingctx, address):
+    """What the function without arguments at this address returns, a C int."""
+
+    def codegen(context, builder, signature, args):
+        kind = ir.FunctionType(ir.IntType(32), []).as_pointer()
+        return builder.call(builder.inttoptr(args[0], kind), [])
+
+    return types.int32(types.int64), codegen
+
+
+@njit(inline="always")
+def _words(address):
+    """(the block at an address, the words after it by which parts are claimed)."""
+    parts = carray(address, (HEAD,), np.int64)[_PARTS]
+    words = carray(address, (HEAD + parts,), np.int64)
+    return words[:HEAD], words[HEAD:]
+
+
+@njit(inline="always")
+def _take(block, claims, done):
+    """(a part that nobody has taken, how many were looked at): first of this thread's own share; -1 at the end.
+
+    What a part reads is near the thread that wrote it, if the same thread takes the same parts each time.
+    """
+    parts, mine = len(claims), 0
+    if block[_WHO]:
+        mine = _call(block[_WHO]) * parts // block[_THREADS]
+    while done < parts:
+        part = (mine + done) % parts
+        done += 1
+        if claims[part] == 0 and _claim(claims, part) == 0:
+            return part, done
+    return -1, done
+
+
+@njit(inline="always")
+def _wait(block):
+    """Until the other threads have come here too."""
+    if block[_BARRIER]:
+        _call(block[_BARRIER])
+
+
+@njit(inline="always")
+def _rows_of(block, real):
+    """(rows, width, where rows start, where they end, columns of the entries, their values)."""
+    rows = block[_ROWS]
+    starts = carray(_pointer(block[_STARTS]), (rows,), np.int64)
+    ends = carray(_pointer(block[_ENDS]), (rows,), np.int64)
+    indices = carray(_pointer(block[_INDICES]), (1,), np.int32)
+    return rows, block[_WIDTH], starts, ends, indices, carray(_pointer(block[_VALUES]), (1,), real)
 
 
 @intrinsic
@@ -187,63 +246,58 @@ def _turn(typingctx, source, stride, target, step):
     return signature, codegen
 
 
-def _combine(real):
-    @cfunc(void(types.voidptr), cache=True)
-    def combine(address):
-        """Each part: ``LANES`` columns of ``out[r] = sum_p values[p] * table[indices[p]]``, all rows r.
+@njit(inline="always")
+def _combine(block, claims, given, real):
+    """Each part: ``LANES`` columns of ``out[r] = sum_p values[p] * table[indices[p]]``, all rows r.
 
-        A table or a result that is turned round lies column by column. ``TILE`` rows are worked on at a time,
-        so that what is turned stays near.
-        """
-        block = carray(address, (15,), np.int64)
-        rows, width, columns = block[_ROWS], block[_WIDTH], block[_COLUMNS]
-        starts = carray(_pointer(block[_STARTS]), (rows,), np.int64)
-        ends = carray(_pointer(block[_ENDS]), (rows,), np.int64)
-        indices = carray(_pointer(block[_INDICES]), (1,), np.int32)
-        values = carray(_pointer(block[_VALUES]), (1,), real)
-        table = carray(_pointer(block[_TABLE]), (width * columns,), real)
-        out = carray(_pointer(block[_OUT]), (rows * columns,), real)
-        packed, turned = block[_PACKED] != 0, block[_OUT_TURNED] != 0
-        copied = width if packed else 0
-        room = carray(_pointer(block[_ROOM]), (block[_PARTS], copied + TILE, LANES), real)
-        cold, part = True, _take(block)
-        while part < block[_PARTS]:
-            first = LANES * part
-            count = min(LANES, columns - first)
-            panel, sums = room[part, :copied], room[part, copied:]
-            if packed:
-                _pack(table, block[_TABLE_TURNED] != 0, width, columns, first, count, panel)
-            source = panel.reshape(copied * LANES) if packed else table[first:]
-            stride = LANES if packed else columns
-            for tile in range(0, rows, TILE):
-                last = min(tile + TILE, rows)
-                for r in range(tile, last):
-                    mine, ahead = sums[r - tile], min(r + _AHEAD, rows - 1)
-                    if cold:
-                        _fetch(indices, starts[ahead], ends[ahead])
-                        _fetch(values, starts[ahead], ends[ahead])
-                    if packed or count == LANES:
-                        _weighted(values, indices, starts[r], ends[r], source, stride, mine)
-                    else:  # LANES columns would reach beyond the table
-                        mine[:] = 0
-                        for p in range(starts[r], ends[r]):
-                            for k in range(count):
-                                mine[k] += values[p] * source[indices[p] * stride + k]
-                if turned and count == LANES and last == tile + TILE:
-                    for k in range(0, LANES, TILE):
-                        place = (first + k) * rows + tile
-                        _turn(sums.reshape(TILE * LANES)[k:], LANES, out[place:], rows)
-                elif turned:
-                    for k in range(count):
-                        for r in range(tile, last):
-                            out[(first + k) * rows + r] = sums[r - tile, k]
-                else:
-                    for r in range(tile, last):
+    A table or a result that is turned round lies column by column. ``TILE`` rows are worked on at a time, so
+    that what is turned stays near.
+    """
+    rows, width, starts, ends, indices, values = given
+    columns = block[_COLUMNS]
+    table = carray(_pointer(block[_TABLE]), (width * columns,), real)
+    out = carray(_pointer(block[_OUT]), (rows * columns,), real)
+    packed, turned = block[_PACKED] != 0, block[_OUT_TURNED] != 0
+    copied = width if packed else 0
+    room = carray(_pointer(block[_ROOM]), (block[_PANELS], copied + TILE, LANES), real)
+    cold = True
+    part, done = _take(block, claims, 0)
+    while part >= 0:
+        first = LANES * part
+        count = min(LANES, columns - first)
+        panel, sums = room[part, :copied], room[part, copied:]
+        if packed:
+            _pack(table, block[_TABLE_TURNED] != 0, width, columns, first, count, panel)
+        source = panel.reshape(copied * LANES) if packed else table[first:]
+        stride = LANES if packed else columns
+        for tile in range(0, rows, TILE):
+            last = min(tile + TILE, rows)
+            for r in range(tile, last):
+                mine, ahead = sums[r - tile], min(r + _AHEAD, rows - 1)
+                if cold:
+                    _fetch(indices, starts[ahead], ends[ahead])
+                    _fetch(values, starts[ahead], ends[ahead])
+                if packed or count == LANES:
+                    _weighted(values, indices, starts[r], ends[r], source, stride, mine)
+                else:  # LANES columns would reach beyond the table
+                    mine[:] = 0
+                    for p in range(starts[r], ends[r]):
                         for k in range(count):
-                            out[r * columns + first + k] = sums[r - tile, k]
-            cold, part = False, _take(block)
-
-    return combine
+                            mine[k] += values[p] * source[indices[p] * stride + k]
+            if turned and count == LANES and last == tile + TILE:
+                for k in range(0, LANES, TILE):
+                    place = (first + k) * rows + tile
+                    _turn(sums.reshape(TILE * LANES)[k:], LANES, out[place:], rows)
+            elif turned:
+                for k in range(count):
+                    for r in range(tile, last):
+                        out[(first + k) * rows + r] = sums[r - tile, k]
+            else:
+                for r in range(tile, last):
+                    for k in range(count):
+                        out[r * columns + first + k] = sums[r - tile, k]
+        cold = False
+        part, done = _take(block, claims, done)
 
 
 @njit(inline="always")
@@ -266,76 +320,102 @@ def _pack(table, turned, width, columns, first, count, panel):
             panel[tile:last, count:] = 0
 
 
-@cfunc(void(types.voidptr), cache=True)
-def COUNT(address):
+@njit(inline="always")
+def _count(block, claims, given, counts):
     """Each part: how many entries its share of the rows has in each column."""
-    block = carray(address, (12,), np.int64)
-    rows, width, parts = block[_ROWS], block[_WIDTH], block[_PARTS]
-    starts = carray(_pointer(block[_STARTS]), (rows,), np.int64)
-    ends = carray(_pointer(block[_ENDS]), (rows,), np.int64)
-    indices = carray(_pointer(block[_INDICES]), (1,), np.int32)
-    counts = carray(_pointer(block[_COUNTS]), (parts, width), np.int64)
-    part = _take(block)
-    while part < parts:
+    rows, width, starts, ends, indices, _ = given
+    parts = len(claims)
+    part, done = _take(block, claims, 0)
+    while part >= 0:
         counts[part] = 0
         for r in range(rows * part // parts, rows * (part + 1) // parts):
             for p in range(starts[r], ends[r]):
                 counts[part, indices[p]] += 1
-        part = _take(block)
+        part, done = _take(block, claims, done)
 
 
-def _place(real):
+@njit(inline="always")
+def _place(block, claims, given, counts, at, numbers, ordered):
+    """Each part puts the entries of its share of the columns where those of their columns are.
+
+    Those of column j come to ``at[0, j]:at[0, j + 1]``, rows in order. Row ``1 + part`` of ``at`` is the part's
+    own: where its next entry of each column goes. Shares have about as many entries each.
+    """
+    rows, width, starts, ends, indices, values = given
+    parts = len(claims)
+    part, done = _take(block, claims, 0)
+    while part >= 0:
+        total, mine = 0, at[1 + part]
+        for j in range(width):
+            mine[j] = total
+            for other in range(parts):
+                total += counts[other, j]
+        mine[width] = total
+        if part == 0:
+            at[0] = mine
+        first = _at_least(mine, 0, width, total * part // parts)
+        limit = _at_least(mine, 0, width, total * (part + 1) // parts)
+        limit = limit if part + 1 < parts else width
+        for r in range(rows):  # the entries of a row are in the order of their columns
+            for p in range(_at_least(indices, starts[r], ends[r], first), ends[r]):
+                j = indices[p]
+                if j >= limit:
+                    break
+                q = mine[j]
+                numbers[q], ordered[q] = r, values[p]
+                mine[j] = q + 1
+        part, done = _take(block, claims, done)
+
+
+@njit(inline="always")
+def _at_least(ordered, low, high, least):
+    """The first place from low to high whose number is at least this, or high."""
+    while low < high:
+        middle = (low + high) // 2
+        if ordered[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _product(real):
     @cfunc(void(types.voidptr), cache=True)
-    def place(address):
-        """Each part puts the entries of its share of the columns where those of their columns are.
+    def product(address):
+        """``out = X @ table``"""
+        block, claims = _words(address)
+        _combine(block, claims, _rows_of(block, real), real)
 
-        Those of column j come to ``at[0, j]:at[0, j + 1]``, rows in order. Row ``1 + part`` of ``at`` is the
-        part's own: where its next entry of each column goes. Shares have about as many entries each.
-        """
-        block = carray(address, (12,), np.int64)
-        rows, width, parts = block[_ROWS], block[_WIDTH], block[_PARTS]
-        starts = carray(_pointer(block[_STARTS]), (rows,), np.int64)
-        ends = carray(_pointer(block[_ENDS]), (rows,), np.int64)
-        indices = carray(_pointer(block[_INDICES]), (1,), np.int32)
-        values = carray(_pointer(block[_VALUES]), (1,), real)
-        counts = carray(_pointer(block[_COUNTS]), (parts, width), np.int64)
-        at = carray(_pointer(block[_AT]), (1 + parts, width + 1), np.int64)
+    return product
+
+
+def _transposed(real):
+    @cfunc(void(types.voidptr), cache=True)
+    def transposed(address):
+        """``out = X' @ table``: entries in the order of their columns first."""
+        block, claims = _words(address)
+        panels, shares = block[_PANELS], block[_THREADS]
+        given = _rows_of(block, real)
+        rows, width = given[0], given[1]
+        counts = carray(_pointer(block[_COUNTS]), (shares, width), np.int64)
+        at = carray(_pointer(block[_AT]), (1 + shares, width + 1), np.int64)
         numbers = carray(_pointer(block[_NUMBERS]), (1,), np.int32)
         ordered = carray(_pointer(block[_SORTED]), (1,), real)
-        part = _take(block)
-        while part < parts:
-            total, mine = 0, at[1 + part]
-            for j in range(width):
-                mine[j] = total
-                for other in range(parts):
-                    total += counts[other, j]
-            mine[width] = total
-            if part == 0:
-                at[0] = mine
-            first = np.searchsorted(mine, total * part // parts)
-            last = np.searchsorted(mine, total * (part + 1) // parts) if part + 1 < parts else width
-            for r in range(rows):
-                p, end = starts[r], ends[r]
-                low, high = p, end  # the entries of a row are in the order of their columns
-                while low < high:
-                    middle = (low + high) // 2
-                    if indices[middle] < first:
-                        low = middle + 1
-                    else:
-                        high = middle
-                p = low
-                while p < end and indices[p] < last:
-                    q = mine[indices[p]]
-                    numbers[q], ordered[q] = r, values[p]
-                    mine[indices[p]] = q + 1
-                    p += 1
-            part = _take(block)
+        _count(block, claims[panels : panels + shares], given, counts)
+        _wait(block)
+        _place(block, claims[panels + shares :], given, counts, at, numbers, ordered)
+        _wait(block)
+        turned = width, rows, at[0, :width], at[0, 1:], numbers, ordered
+        _combine(block, claims[:panels], turned, real)
 
-    return place
+    return transposed
 
 
-COMBINE = {np.dtype(np.float32): _combine(np.float32), np.dtype(np.float64): _combine(np.float64)}
-PLACE = {np.dtype(np.float32): _place(np.float32), np.dtype(np.float64): _place(np.float64)}
+PRODUCT = {np.dtype(np.float32): _product(np.float32), np.dtype(np.float64): _product(np.float64)}
+TRANSPOSED = {
+    np.dtype(np.float32): _transposed(np.float32),
+    np.dtype(np.float64): _transposed(np.float64),
+}
 
 
 @njit(

@@ -23,11 +23,11 @@ from torch.nn import functional as F
 
 from .. import _team
 from .._jit.sparse_rows import (
-    COMBINE,
-    COUNT,
+    HEAD,
     LANES,
-    PLACE,
+    PRODUCT,
     TILE,
+    TRANSPOSED,
     compress_rows,
     count_rows,
     take_rows,
@@ -171,21 +171,23 @@ def product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
             [1.]], dtype=torch.float64)
     """
     out = torch.empty((len(rows), table.shape[1]), dtype=table.dtype)
-    _sums(rows.starts, rows.ends, rows.indices, rows.values, rows.entries, table, out)
+    panels, words, kept = _words(rows, rows.entries, table, out)
+    _team.run(PRODUCT[rows.values.dtype], HEAD, panels, words)
+    del kept
     return out
 
 
 def transposed_product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
     """X' @ table, for a table with as many rows as X, on the processor; it lies column by column."""
-    n, width, parts, kind = len(rows), rows.width, _team.threads(), rows.values.dtype
-    counts, at = np.empty((parts, width), np.int64), np.empty((1 + parts, width + 1), np.int64)
-    entries = rows.entries
-    numbers, ordered = np.empty(entries, np.int32), np.empty(entries, kind)
-    given = (rows.starts, rows.ends, rows.indices, rows.values, counts, at, numbers, ordered)
-    for function in (COUNT, PLACE[kind]):
-        _run(function, parts, n, width, *given)
+    width, shares, entries = rows.width, _team.threads(), rows.entries
     out = torch.empty((table.shape[1], width), dtype=table.dtype).t()
-    _sums(at[0, :-1], at[0, 1:], numbers, ordered, entries, table, out)
+    panels, words, kept = _words(rows, entries, table, out)
+    whole = np.empty(shares * width + (1 + shares) * (width + 1), np.int64)
+    numbers, ordered = np.empty(entries, np.int32), np.empty(entries, rows.values.dtype)
+    counts = _address(whole)
+    words += [counts, counts + 8 * shares * width, _address(numbers), _address(ordered)]
+    _team.run(TRANSPOSED[rows.values.dtype], HEAD, panels + 2 * shares, words)
+    del kept
     return out
 
 
@@ -211,34 +213,21 @@ class _Linear(torch.autograd.Function):
         return None, transposed_product(ctx.rows, slope).t(), slope.sum(dim=0)
 
 
-def _sums(
-    starts: Any,
-    ends: Any,
-    indices: Any,
-    values: Any,
-    entries: int,
-    table: torch.Tensor,
-    out: torch.Tensor,
-) -> None:
-    """Row r of ``out`` is the sum of ``values[p] table[indices[p]]`` over p from starts[r] to ends[r]."""
-    width, columns = table.shape
-    parts, packed = -(-columns // LANES), entries >= _PACKED * width
+def _words(
+    rows: SparseRows, entries: int, table: torch.Tensor, out: torch.Tensor
+) -> tuple[int, list[int], Any]:
+    """(panels, the words of a block in the order of :mod:`surefit._jit.sparse_rows`, what they point to)."""
+    length, columns = table.shape
+    panels, packed = -(-columns // LANES), entries >= _PACKED * length
     turned = packed and table.t().is_contiguous()
     table = table if turned else table.contiguous()
-    room = torch.empty((parts, (width if packed else 0) + TILE, LANES), dtype=table.dtype)
-    given = (starts, ends, indices, values, columns, table, turned, packed, room, out)
-    function = COMBINE[values.dtype]
-    _run(function, parts, len(starts), width, *given, not out.is_contiguous())
+    room = torch.empty((panels, (length if packed else 0) + TILE, LANES), dtype=table.dtype)
+    arrays = (rows.starts, rows.ends, rows.indices, rows.values)
+    words = [len(rows), rows.width, *map(_address, arrays), panels, columns, table.data_ptr()]
+    words += [turned, packed, room.data_ptr(), out.data_ptr(), not out.is_contiguous()]
+    return panels, words, (table, room)
 
 
-def _run(function: Any, *given: Any) -> None:
-    """Numbers as they are and arrays by their addresses, in the order of :mod:`surefit._jit.sparse_rows`."""
-    words = [0]
-    for value in given:
-        if isinstance(value, int):
-            words.append(value)
-        elif isinstance(value, torch.Tensor):
-            words.append(value.data_ptr())
-        else:
-            words.append(value.__array_interface__["data"][0])
-    _team.run(function, np.array(words, np.int64))
+def _address(array: NDArray[Any]) -> int:
+    place: int = array.__array_interface__["data"][0]
+    return place
