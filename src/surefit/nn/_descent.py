@@ -135,6 +135,12 @@ class _Adam(torch.optim.Adam):
 
     before: Callable[..., None]
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Gradients are set to None."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.grad = None
+
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override,unused-ignore]
         self.before(self, (), {})
