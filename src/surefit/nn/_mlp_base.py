@@ -210,6 +210,7 @@ class BaseMLP(Network):
         watch = _Watch(self, descent, counts, (X, y, weight), held, incremental)
         seed = mixed(int(rng.randint(2**31 - 1)), self.t_) >> 1
         self.n_iter_ = 0
+        self._module.by_hand = True
         try:
             done = train(
                 self._module, (data, target), descent.loss,
@@ -226,6 +227,8 @@ class BaseMLP(Network):
                 "Solver produced non-finite parameter weights. The input data may contain large values and "
                 f"need to be preprocessed: {error}"
             ) from error
+        finally:
+            self._module.by_hand = False
         if watch.best is not None:
             self._module.load_state_dict(watch.best)
         if not (watch.stop or incremental) and self.n_iter_ == self.max_iter:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ._products import affine, matmul
 from .sparse_rows import SparseRows, linear, product, transposed_product
 
 __all__ = ["ACTIVATIONS", "MLP"]
@@ -32,6 +33,12 @@ class MLP(nn.Sequential):
     dropout : float
         The share of hidden units that are left out of a step.
 
+    Attributes
+    ----------
+    by_hand : bool
+        Whether a forward pass that records slopes is one operation of torch's, which gives those by the weights
+        once: what steps of descent need. False at first; estimators set it while they train.
+
     Examples
     --------
     >>> net = MLP([2, 2, 1])
@@ -51,33 +58,48 @@ class MLP(nn.Sequential):
                 parts += [nn.Dropout(dropout)] if dropout else []
             parts.append(nn.Linear(inputs, outputs))
         super().__init__(*parts)
-        self.activation = activation
+        self.activation, self.by_hand = activation, False
 
     def forward(self, input: Any) -> torch.Tensor:
         """The outputs of rows, a tensor or :class:`~surefit.nn.sparse_rows.SparseRows`."""
+        if self._apart(input):
+            if torch.is_grad_enabled():
+                found: torch.Tensor = _Passes.apply(input, self.activation, *self._learnt())
+                return found
+            return _forward(input, self.activation, self._learnt())[0]
         if not isinstance(input, SparseRows):
             return super().forward(input)
         first, *others = self
-        if input.device.type == first.weight.device.type == "cpu" and not self._drops():
-            learnt = [p for layer in self.layers() for p in (layer.weight, layer.bias)]
-            found: torch.Tensor = _Passes.apply(input, self.activation, *learnt)
-            return found
         output = linear(input, first.weight, first.bias)
         for part in others:
             output = part(output)
         return output
 
-    def _drops(self) -> bool:
-        """Whether units are left out now."""
-        return self.training and any(isinstance(part, nn.Dropout) and part.p for part in self)
-
     def layers(self) -> list[nn.Linear]:
         """The linear layers."""
         return [part for part in self if isinstance(part, nn.Linear)]
 
+    def _learnt(self) -> list[torch.Tensor]:
+        return [p for layer in self.layers() for p in (layer.weight, layer.bias)]
+
+    def _apart(self, input: Any) -> bool:
+        """Whether torch needs no graph of the layers: numbers alone are wanted, or slopes by weights, once."""
+        graph = torch.is_grad_enabled()
+        if not (self.by_hand if graph else torch.is_inference_mode_enabled()):
+            return False
+        weight = self[0].weight
+        if not input.device.type == weight.device.type == "cpu" or torch.is_autocast_enabled("cpu"):
+            return False
+        if self.training and any(isinstance(part, nn.Dropout) and part.p for part in self):
+            return False
+        if isinstance(input, SparseRows):
+            return True
+        fits = bool(input.ndim == 2 and input.dtype == weight.dtype)
+        return fits and not (graph and input.requires_grad) and not torch.compiler.is_compiling()
+
 
 class _Passes(torch.autograd.Function):
-    r"""Both passes over compressed rows as one operation (NN-7), in the words of :mod:`surefit.nn.backprop`:
+    r"""Both passes over a batch as one operation (NN-7), in the words of :mod:`surefit.nn.backprop`:
 
     .. math:: \delta^{(l)} = (W^{(l+1)} \delta^{(l+1)}) \circ \phi'(z^{(l)}), \qquad
         \partial W^{(l)} = \delta^{(l)} x^{(l-1)\prime} .
@@ -86,24 +108,39 @@ class _Passes(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, rows: SparseRows, activation: str, *learnt: torch.Tensor) -> torch.Tensor:
-        weights, biases = [w.detach() for w in learnt[::2]], [b.detach() for b in learnt[1::2]]
-        x = product(rows, weights[0].t()).add_(biases[0])
-        ctx.rows, ctx.weights, ctx.slope, ctx.inputs = rows, weights, _SLOPES[activation], []
-        for W, b in zip(weights[1:], biases[1:]):
-            ctx.inputs.append(_IN_PLACE[activation](x))
-            x = torch.addmm(b, x, W.t())
-        return x
+    def forward(ctx: Any, rows: Any, activation: str, *learnt: torch.Tensor) -> torch.Tensor:
+        output, ctx.inputs = _forward(rows, activation, learnt)
+        ctx.weights, ctx.slope = [w.detach() for w in learnt[::2]], _SLOPES[activation]
+        return output
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, delta: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         found: list[torch.Tensor | None] = []
-        for W, x in zip(ctx.weights[:0:-1], ctx.inputs[::-1]):
-            found += [delta.sum(dim=0), delta.t() @ x]
-            delta = ctx.slope(delta @ W, x)
-        found += [delta.sum(dim=0), transposed_product(ctx.rows, delta).t()]
+        for W, x in zip(ctx.weights[:0:-1], ctx.inputs[:0:-1]):
+            found += [delta.sum(dim=0), matmul(delta.t(), x)]
+            delta = ctx.slope(matmul(delta, W), x)
+        rows = ctx.inputs[0]
+        sparse = isinstance(rows, SparseRows)
+        first = transposed_product(rows, delta).t() if sparse else matmul(delta.t(), rows)
+        found += [delta.sum(dim=0), first]
         return None, None, *found[::-1]
+
+
+def _forward(rows: Any, activation: str, learnt: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[Any]]:
+    """(outputs, the input of each layer)."""
+    inputs: list[Any] = []
+    x = rows
+    for W, b in zip(learnt[::2], learnt[1::2]):
+        if inputs:
+            x = _IN_PLACE[activation](x)
+        inputs.append(x)
+        W, b = W.detach(), b.detach()
+        if isinstance(x, SparseRows):
+            x = product(x.to("cpu", W.dtype), W.t()).add_(b)
+        else:
+            x = affine(x, W, b)
+    return x, inputs
 
 
 _IN_PLACE: dict[str, Any] = {
