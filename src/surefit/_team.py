@@ -1,8 +1,8 @@
 """A compiled function on torch's own threads.
 
-Threads of OpenMP wait for work at full speed, a while after the last of it. A second pool beside torch's would
-wait for its turn on the same cores; so kernels that run between torch's products run on the same threads. A
-team costs about a microsecond. Where torch's pool is not GNU's the function runs on the caller's thread.
+Threads of OpenMP wait for work at full speed, a while after the last of it. A second pool beside torch's
+would wait for its turn on the same cores; so kernels that run between torch's products run on the same
+threads. A team costs about a microsecond. Where torch's pool is not GNU's the function runs on the caller's thread.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ def _parallel() -> Any:
                 found.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
                 found.restype = None
                 for name, symbol in (("who", "omp_get_thread_num"), ("wait", "GOMP_barrier")):
-                    setattr(found, name, ctypes.cast(getattr(loaded, symbol), ctypes.c_void_p).value)
+                    setattr(
+                        found, name, ctypes.cast(getattr(loaded, symbol), ctypes.c_void_p).value
+                    )
                 return found
     return None

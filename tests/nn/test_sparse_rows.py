@@ -9,10 +9,17 @@ from sklearn import neural_network as theirs
 
 torch = pytest.importorskip("torch")
 
+from surefit import _team  # noqa: E402
 from surefit.neural_network import MLPClassifier, MLPRegressor  # noqa: E402
 from surefit.nn.batches import Batches  # noqa: E402
 from surefit.nn.mlp import MLP  # noqa: E402
-from surefit.nn.sparse_rows import SparseRows, linear, mostly_zero  # noqa: E402
+from surefit.nn.sparse_rows import (  # noqa: E402
+    SparseRows,
+    linear,
+    mostly_zero,
+    product,
+    transposed_product,
+)
 from surefit.nn.train import train  # noqa: E402
 
 from .small import equal  # noqa: E402
@@ -52,6 +59,41 @@ def test_products_and_gradients_are_those_of_dense_rows(dtype, share, input_majo
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("columns", [1, 16, 31, 32, 64, 70])
+@pytest.mark.parametrize(("n", "d"), [(1, 5), (16, 32), (33, 47), (200, 16)])
+def test_any_shape_and_order_of_the_table(n, d, columns, dtype):
+    """Panels of 32 columns and tiles of 16 rows, whole and in part, tables by rows and by columns."""
+    generator = torch.Generator().manual_seed(n + d + columns)
+    for share in (0.05, 0.6):  # few entries a row of the table: it is read where it lies
+        X = torch.randn(n, d, generator=generator, dtype=dtype)
+        X *= torch.rand(n, d, generator=generator) < share
+        rows = SparseRows.of(X.numpy())
+        for times, given, length in ((product, X, d), (transposed_product, X.t(), n)):
+            table = torch.randn(length, columns, generator=generator, dtype=dtype)
+            bound = 2 * length * torch.finfo(dtype).eps * (given.abs() @ table.abs())
+            for lies in (table, table.t().contiguous().t()):
+                assert ((times(rows, lies) - given @ lies).abs() <= bound).all()
+
+
+@pytest.mark.parametrize("without", ["a second thread", "GNU's OpenMP"])
+def test_sums_are_the_same_for_any_number_of_threads(without, monkeypatch):
+    X, _ = sparse_table(500, 90, 0.2)
+    rows, table = SparseRows.of(X), torch.randn(90, 300, dtype=torch.float64)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        several = product(rows, table), transposed_product(rows, table[:1].expand(500, 300))
+        if without == "a second thread":
+            torch.set_num_threads(1)
+        else:
+            monkeypatch.setattr(_team, "_parallel", lambda: None)
+        alone = product(rows, table), transposed_product(rows, table[:1].expand(500, 300))
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(a, b) for a, b in zip(several, alone, strict=True))
+
+
 def test_compressed_rows_may_be_in_any_order_and_doubled():
     X = sp.coo_array(([1.0, 2.0, 4.0, 8.0], ([0, 0, 1, 0], [2, 2, 0, 1])), shape=(3, 4))
     rows = SparseRows.of(X)
@@ -65,7 +107,7 @@ def test_compressed_rows_may_be_in_any_order_and_doubled():
 def test_nan_is_not_a_zero():
     rows = SparseRows.of(np.array([[0.0, np.nan, -0.0, np.inf], [0.0, 0.0, 0.0, 2.0]]))
     assert rows.indices.tolist() == [1, 3, 3]
-    assert rows.indptr.tolist() == [0, 2, 3]
+    assert (rows.starts.tolist(), rows.ends.tolist()) == ([0, 2], [2, 3])
 
 
 @pytest.mark.parametrize("solver", ["adam", "sgd", "lbfgs"])
@@ -99,15 +141,18 @@ def test_a_mostly_zero_array_takes_the_short_way(monkeypatch):
     assert mostly_zero(X)
     assert not mostly_zero(X + 1)
     seen = []
-    monkeypatch.setattr(
-        perceptron, "linear", lambda rows, *rest: seen.append(len(rows)) or linear(rows, *rest)
-    )
+
+    def noted(rows, table):
+        seen.append(len(rows))
+        return product(rows, table)
+
+    monkeypatch.setattr(perceptron, "product", noted)
     model = MLPClassifier((16,), max_iter=2, batch_size=100, random_state=0).fit(X, y)
-    assert seen == [100] * 6
+    assert seen == [100] * 6 + [300]  # and once for the loss at the end
     assert model.module_[0].weight.is_contiguous()
     assert model.coefs_[0].dtype == np.float32
     MLPClassifier((16,), max_iter=2, random_state=0).fit(X + 1, y)
-    assert len(seen) == 6
+    assert len(seen) == 7
 
 
 def test_a_wide_sparse_matrix_stays_compressed():

@@ -1,9 +1,9 @@
 r"""Products of compressed rows with a dense matrix, in parts that a team of threads takes one by one.
 
-Row r of the result is the sum of ``values[p] * table[indices[p]]`` over its entries p. :func:`_weighted` holds
-``LANES`` columns of that sum in the processor's vectors, in LLVM's types, so that an entry costs one read of
-the table and nothing is written until the row is done; a part of the work is one panel of so many columns,
-packed so that it stays in the cache. For the transposed product entries are sorted by columns first:
+Row r of the result is the sum of ``values[p] * table[indices[p]]`` over its entries p. :func:`_weighted`
+holds ``LANES`` columns of that sum in the processor's vectors, in LLVM's types, so that an entry costs one
+read of the table and nothing is written until the row is done; a part of the work is one panel of so many
+columns, packed so that it stays in the cache. For the transposed product entries are sorted by columns first:
 counted in one pass over the rows, put into their places in a second one.
 
 The compiled functions take the address of a block of whole numbers, whose order is that of the names below,
@@ -34,7 +34,6 @@ _I64 = types.Array(int64, 1, "C", readonly=True)
 _I32 = types.Array(int32, 1, "C", readonly=True)
 _REALS = (float32, float64)
 
-# places in a block
 # the words of a block, in the order in which they are given; those of the team come first
 _WHO, _BARRIER, _THREADS, _PARTS = range(4)
 _ROWS, _WIDTH, _STARTS, _ENDS, _INDICES, _VALUES, _PANELS = range(4, 11)
@@ -93,7 +92,7 @@ def _words(address):
 
 @njit(inline="always")
 def _take(block, claims, done):
-    """(a part that nobody has taken, how many were looked at): first of this thread's own share; -1 at the end.
+    """(a part that nobody has taken, how many were looked at): its own share first; -1 at the end.
 
     What a part reads is near the thread that wrote it, if the same thread takes the same parts each time.
     """
@@ -146,7 +145,7 @@ def _fetch(typingctx, array, start, end):
 
 @intrinsic
 def _weighted(typingctx, values, indices, start, end, table, stride, out):
-    """``out[:LANES]`` is the sum of ``values[p] * table[stride * indices[p]:][:LANES]`` for p from start to end."""
+    """``out[:LANES] = sum values[p] * table[stride * indices[p]:][:LANES]`` over p from start to end."""
     signature = types.void(values, indices, start, end, table, stride, out)
 
     def codegen(context, builder, sig, args):
@@ -323,7 +322,7 @@ def _pack(table, turned, width, columns, first, count, panel):
 @njit(inline="always")
 def _count(block, claims, given, counts):
     """Each part: how many entries its share of the rows has in each column."""
-    rows, width, starts, ends, indices, _ = given
+    rows, _, starts, ends, indices, _ = given
     parts = len(claims)
     part, done = _take(block, claims, 0)
     while part >= 0:
@@ -338,8 +337,8 @@ def _count(block, claims, given, counts):
 def _place(block, claims, given, counts, at, numbers, ordered):
     """Each part puts the entries of its share of the columns where those of their columns are.
 
-    Those of column j come to ``at[0, j]:at[0, j + 1]``, rows in order. Row ``1 + part`` of ``at`` is the part's
-    own: where its next entry of each column goes. Shares have about as many entries each.
+    Those of column j come to ``at[0, j]:at[0, j + 1]``, rows in order. Row ``1 + part`` of ``at`` is the
+    part's own: where its next entry of each column goes. Shares have about as many entries each.
     """
     rows, width, starts, ends, indices, values = given
     parts = len(claims)

@@ -91,6 +91,14 @@ class Descent:
                 self.made.register_step_pre_hook(self._before)
         return self.made
 
+    def state_dict(self) -> dict[str, Any]:
+        """What steps after these depend on, but for the optimiser's own state."""
+        return {"lr": self.lr, "last_lr": self.last_lr, "steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.lr, self.last_lr, self.steps = state["lr"], state["last_lr"], state["steps"]
+
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         s = self.settings
         self.steps += 1
@@ -128,7 +136,7 @@ class Descent:
 
 
 class _Adam(torch.optim.Adam):
-    """torch's fused kernel, called at once: for a small perceptron the calls around it take longer than it does.
+    """torch's fused kernel without the calls around it, which take longer than it does for a small perceptron.
 
     There are no hooks but ``before``.
     """
@@ -160,4 +168,4 @@ class _Adam(torch.optim.Adam):
                 eps=group["eps"], amsgrad=False, maximize=False,
             )  # fmt: skip
 
-    step.hooked = True  # type: ignore[attr-defined]
+    step.hooked = True

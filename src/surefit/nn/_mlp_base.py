@@ -337,6 +337,13 @@ class BaseMLP(Network):
         return True
 
 
+# the record of a fit so far, as scikit-learn's
+_RECORD = (
+    "n_iter_", "t_", "loss_", "loss_curve_", "best_loss_", "_stale", "validation_scores_",
+    "best_validation_score_",
+)  # fmt: skip
+
+
 class _Watch:
     """Called after each epoch: scikit-learn's record, and its rule for stopping."""
 
@@ -371,6 +378,18 @@ class _Watch:
                 )
                 return True
         return False
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint holds beside the trainer's own."""
+        state = {name: getattr(self.model, name, None) for name in _RECORD}
+        return state | {"descent": self.descent.state_dict(), "stop": self.stop, "best": self.best}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.descent.load_state_dict(state["descent"])
+        self.stop, self.best = state["stop"], state["best"]
+        for name in _RECORD:
+            setattr(self.model, name, state[name])
 
     def _validate(self, module: nn.Module) -> None:
         m, (X, y, _) = self.model, self.data

@@ -22,6 +22,7 @@ from .progress import Progress
 
 __all__ = ["Run", "Training"]
 
+_ASKED = "the callback asked to stop"
 READ_EVERY = 50  # steps between two looks at losses that are on a GPU or spread over ranks
 
 
@@ -190,7 +191,7 @@ class Run:
         self.bar.epoch(self.step, self.history.last())
         live = Training(self.module, self.history, "", self.step, {})
         if self.callback is not None and self.callback(live):
-            self.stop = "the callback asked to stop"
+            self.stop = _ASKED
         self.epoch_started, self.epoch_step = time.perf_counter(), self.step
 
     def _judge(self, value: float) -> None:
@@ -232,6 +233,10 @@ class Run:
         self.step, self.spent, self.sums = run["step"], run["seconds"], run["sums"]
         self.best_value, self.waited = run["best_value"], run["waited"]
         self.history = History.from_dict(found["history"])
+        state, load = found.get("callback"), getattr(self.callback, "load_state_dict", None)
+        if state is not None and load is not None:
+            load(state)
+            self.stop = _ASKED if run["asked"] else ""
 
     def _check_weights(self) -> None:
         """A step may spoil the weights after its loss was read: these are neither kept nor returned."""
@@ -247,10 +252,14 @@ class Run:
         tensors = collect(self.module, self.optimizer, self.average, self.best)
         run = {
             "step": self.step, "seconds": self._clock(), "sums": self.sums,
-            "best_value": self.best_value, "waited": self.waited,
+            "best_value": self.best_value, "waited": self.waited, "asked": self.stop == _ASKED,
         }  # fmt: skip
+        state_of = getattr(self.callback, "state_dict", None)
         if self.kept is not None and self.group.rank == 0:
-            rest = {"run": run, "settings": self.settings, "history": self.history.to_dict()}
+            rest = {
+                "run": run, "settings": self.settings, "history": self.history.to_dict(),
+                "callback": None if state_of is None else state_of(),
+            }  # fmt: skip
             self.kept.save(self.step, tensors | rest)
 
     def _non_finite(self, what: str, step: int) -> NonFiniteLoss:

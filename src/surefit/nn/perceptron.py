@@ -36,8 +36,8 @@ class MLP(nn.Sequential):
     Attributes
     ----------
     by_hand : bool
-        Whether a forward pass that records slopes is one operation of torch's, which gives those by the weights
-        once: what steps of descent need. False at first; estimators set it while they train.
+        Whether a forward pass that records slopes is one operation of torch's, which gives those by the
+        weights once: what steps of descent need. False at first; estimators set it while they train.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class MLP(nn.Sequential):
         return [p for layer in self.layers() for p in (layer.weight, layer.bias)]
 
     def _apart(self, input: Any) -> bool:
-        """Whether torch needs no graph of the layers: numbers alone are wanted, or slopes by weights, once."""
+        """Whether torch needs no graph of layers: numbers alone are wanted, or slopes by weights, once."""
         graph = torch.is_grad_enabled()
         if not (self.by_hand if graph else torch.is_inference_mode_enabled()):
             return False
@@ -127,7 +127,9 @@ class _Passes(torch.autograd.Function):
         return None, None, *found[::-1]
 
 
-def _forward(rows: Any, activation: str, learnt: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[Any]]:
+def _forward(
+    rows: Any, activation: str, learnt: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, list[Any]]:
     """(outputs, the input of each layer)."""
     inputs: list[Any] = []
     x = rows

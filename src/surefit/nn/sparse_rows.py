@@ -12,6 +12,7 @@ threads. On a GPU batches are made dense.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -70,7 +71,9 @@ class SparseRows:
         if not sp.issparse(X):
             X = np.ascontiguousarray(X, None if X.dtype in (np.float32, np.float64) else np.float64)
             bounds = np.zeros(len(X) + 1, np.int64)
-            over_rows(len(X), lambda first, last: count_rows(X[first:last], bounds[first + 1 : last + 1]))
+            over_rows(
+                len(X), lambda first, last: count_rows(X[first:last], bounds[first + 1 : last + 1])
+            )
             np.cumsum(bounds, out=bounds)
             indices, values = np.empty(bounds[-1], np.int32), np.empty(bounds[-1], X.dtype)
             over_rows(
@@ -95,10 +98,16 @@ class SparseRows:
     def shape(self) -> tuple[int, int]:
         return len(self), self.width
 
-    @property
+    @functools.cached_property
     def entries(self) -> int:
         """How many are not left out."""
         return int((self.ends - self.starts).sum())
+
+    @functools.cached_property
+    def addresses(self) -> list[int]:
+        """Where starts, ends, indices and values lie in memory."""
+        arrays = (self.starts, self.ends, self.indices, self.values)
+        return [array.__array_interface__["data"][0] for array in arrays]
 
     def is_floating_point(self) -> bool:
         return True
@@ -120,15 +129,11 @@ class SparseRows:
 
     def __getitem__(self, rows: slice) -> SparseRows:
         """Consecutive rows."""
-        return SparseRows(
-            self.starts[rows], self.ends[rows], self.indices, self.values, self.width
-        )
+        return SparseRows(self.starts[rows], self.ends[rows], self.indices, self.values, self.width)
 
     def take(self, rows: NDArray[np.int64]) -> SparseRows:
         """Some rows, in this order."""
-        return SparseRows(
-            self.starts[rows], self.ends[rows], self.indices, self.values, self.width
-        )
+        return SparseRows(self.starts[rows], self.ends[rows], self.indices, self.values, self.width)
 
     def dense(self) -> torch.Tensor:
         """The same rows, zeros included."""
@@ -171,7 +176,7 @@ def product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
             [1.]], dtype=torch.float64)
     """
     out = torch.empty((len(rows), table.shape[1]), dtype=table.dtype)
-    panels, words, kept = _words(rows, rows.entries, table, out)
+    panels, words, kept = _words(rows, table, out)
     _team.run(PRODUCT[rows.values.dtype], HEAD, panels, words)
     del kept
     return out
@@ -179,13 +184,14 @@ def product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
 
 def transposed_product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
     """X' @ table, for a table with as many rows as X, on the processor; it lies column by column."""
-    width, shares, entries = rows.width, _team.threads(), rows.entries
+    width, shares = rows.width, _team.threads()
     out = torch.empty((table.shape[1], width), dtype=table.dtype).t()
-    panels, words, kept = _words(rows, entries, table, out)
-    whole = np.empty(shares * width + (1 + shares) * (width + 1), np.int64)
-    numbers, ordered = np.empty(entries, np.int32), np.empty(entries, rows.values.dtype)
-    counts = _address(whole)
-    words += [counts, counts + 8 * shares * width, _address(numbers), _address(ordered)]
+    panels, words, kept = _words(rows, table, out)
+    counts = torch.empty((shares, width), dtype=torch.int64)
+    at = torch.empty((1 + shares, width + 1), dtype=torch.int64)
+    numbers = torch.empty(rows.entries, dtype=torch.int32)
+    ordered = torch.empty(rows.entries, dtype=table.dtype)
+    words += [space.data_ptr() for space in (counts, at, numbers, ordered)]
     _team.run(TRANSPOSED[rows.values.dtype], HEAD, panels + 2 * shares, words)
     del kept
     return out
@@ -213,21 +219,13 @@ class _Linear(torch.autograd.Function):
         return None, transposed_product(ctx.rows, slope).t(), slope.sum(dim=0)
 
 
-def _words(
-    rows: SparseRows, entries: int, table: torch.Tensor, out: torch.Tensor
-) -> tuple[int, list[int], Any]:
+def _words(rows: SparseRows, table: torch.Tensor, out: torch.Tensor) -> tuple[int, list[int], Any]:
     """(panels, the words of a block in the order of :mod:`surefit._jit.sparse_rows`, what they point to)."""
     length, columns = table.shape
-    panels, packed = -(-columns // LANES), entries >= _PACKED * length
+    panels, packed = -(-columns // LANES), rows.entries >= _PACKED * length
     turned = packed and table.t().is_contiguous()
     table = table if turned else table.contiguous()
     room = torch.empty((panels, (length if packed else 0) + TILE, LANES), dtype=table.dtype)
-    arrays = (rows.starts, rows.ends, rows.indices, rows.values)
-    words = [len(rows), rows.width, *map(_address, arrays), panels, columns, table.data_ptr()]
+    words = [len(rows), rows.width, *rows.addresses, panels, columns, table.data_ptr()]
     words += [turned, packed, room.data_ptr(), out.data_ptr(), not out.is_contiguous()]
     return panels, words, (table, room)
-
-
-def _address(array: NDArray[Any]) -> int:
-    place: int = array.__array_interface__["data"][0]
-    return place

@@ -138,6 +138,8 @@ def train(
         :class:`surefit.nn.augment.Augment` takes the first three, adversarial training the last two.
     callback : callable, optional
         Called with a :class:`Training` after each epoch (its ``state`` is empty); a true value ends the run.
+        One with ``state_dict()`` and ``load_state_dict(state)`` is kept in checkpoints, and so is its end of
+        the run.
     max_steps, max_time : optional
         Steps at most (schedules then end there), seconds at most.
     verbose : int
