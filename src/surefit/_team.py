@@ -2,7 +2,7 @@
 
 Threads of OpenMP wait for work at full speed, a while after the last of it. A second pool beside torch's
 would wait for its turn on the same cores; so kernels that run between torch's products run on the same
-threads. A team costs about a microsecond. Where torch's pool is not GNU's the function runs on the caller's thread.
+threads. A team costs about a microsecond. Where torch's pool is not GNU's the caller's thread does it all.
 """
 
 from __future__ import annotations

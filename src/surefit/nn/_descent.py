@@ -136,7 +136,7 @@ class Descent:
 
 
 class _Adam(torch.optim.Adam):
-    """torch's fused kernel without the calls around it, which take longer than it does for a small perceptron.
+    """torch's fused kernel without the calls around it, which take longer than it does on a small perceptron.
 
     There are no hooks but ``before``.
     """
