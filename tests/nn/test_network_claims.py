@@ -291,7 +291,7 @@ def test_compile_names_a_mode_or_a_back_end_for_the_claim_too(monkeypatch, given
     problem.compiled = given
     claims = {c.name: c for c in network_claims(problem, full=True)}
     assert claims["compiled against eager"].status is Status.HOLDS
-    assert asked == [how]
+    assert asked == [{"dynamic": False} | how]
     monkeypatch.setattr(torch, "compile", lambda module, **options: lambda x: module(x) + 1e-3)
     claims = {c.name: c for c in network_claims(problem, full=True)}
     assert claims["compiled against eager"].status is Status.FAILS

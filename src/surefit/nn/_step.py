@@ -14,6 +14,7 @@ so that there is no state of it to keep.
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -82,12 +83,15 @@ class Step:
         _seed(mixed(batches.seed, step, replica.group.rank) >> 1, batches.device)
         parts = replica.parts(rows, self.accumulate)
         value: Any = None
+        found: Any
         for k, (part, counts) in enumerate(parts):
             try:
                 with replica.backward(last=k == len(parts) - 1):
                     found = self._part(part, total or 1.0, epoch, counts)
                     (found if replica.scale == 1.0 else found * replica.scale).backward()
             except (torch.OutOfMemoryError, MemoryError) as error:
+                found = None
+                traceback.clear_frames(error.__traceback__)  # these held what was worked out so far
                 raise self._out_of_memory(part, total or 1.0, epoch, len(rows)) from error
             value = found.detach() if value is None else value + found.detach()
         return value, total
@@ -118,7 +122,8 @@ class Step:
                 torch.cuda.empty_cache()
             try:
                 self._part(rows[:size], total, epoch).backward()
-            except (torch.OutOfMemoryError, MemoryError):
+            except (torch.OutOfMemoryError, MemoryError) as error:
+                traceback.clear_frames(error.__traceback__)
                 size //= 2
                 continue
             self.replica.module.zero_grad(set_to_none=True)

@@ -104,14 +104,18 @@ class Replica:
 def compile_options(compile: bool | str) -> dict[str, Any]:
     """What ``torch.compile`` is given: a text names its mode or its back end.
 
+    Each shape has a graph of its own. One for several is made once a second shape was seen, so that what a
+    step rounds to would depend on the steps before it, and a resumed run would part from a calm one.
+
     Examples
     --------
-    >>> compile_options("max-autotune"), compile_options("aot_eager"), compile_options(True)
-    ({'mode': 'max-autotune'}, {'backend': 'aot_eager'}, {})
+    >>> compile_options("max-autotune"), compile_options("aot_eager")
+    ({'dynamic': False, 'mode': 'max-autotune'}, {'dynamic': False, 'backend': 'aot_eager'})
     """
-    if isinstance(compile, bool):
-        return {}
-    return {"mode" if compile in _MODES else "backend": compile}
+    options: dict[str, Any] = {"dynamic": False}
+    if not isinstance(compile, bool):
+        options["mode" if compile in _MODES else "backend"] = compile
+    return options
 
 
 def whole(value: Any) -> Any:

@@ -3,7 +3,8 @@
 Of a window with m words and k noise words, which its words share, the m (1 + k) scores are one product, and
 the steps of inputs and outputs two more. Thousands of windows run at once, each from the vectors as they are
 when it begins. That is the lock-free scheme of :mod:`surefit.solvers.skipgram` with more hands: no two fits
-are equal. Subsampling draws anew in each epoch, on the device.
+are equal. Where a few words make up the text, fewer windows run at once: steps of many stale windows add up
+on a common word's row, and diverge. Subsampling draws anew in each epoch, on the device.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ __all__ = ["passes_on"]
 
 _ROUND = 1 << 24  # words of a text on the device at a time
 _HANDS = 256  # stretches of it that are worked on at once
+_SAME = 5  # windows around one word that may be worked on at once, on average
 _WARPS = 4
 _LEAST = 1e-4
 
@@ -41,6 +43,7 @@ def passes_on(
     )
     blocks = {"W": _power(2 * window + 1), "K": _power(negative + 1), "D": _power(V.shape[1])}
     total, done, launch = max(1, n_epochs * len(data.ids)), 0, 0
+    hands = _hands(data.ids, draws.keep)
     for _ in range(n_epochs):
         for first, last in _rounds(data.starts):
             begin, end = int(data.starts[first]), int(data.starts[last])
@@ -52,9 +55,9 @@ def passes_on(
             n = len(kept)
             rates = [rate * max(1.0 - (done + d) / total, _LEAST) for d in (0, end - begin)]
             launch += 1
-            stretch = -(-n // _HANDS)
+            stretch = -(-n // hands)
             if n:
-                kernel[(_HANDS,)](
+                kernel[(hands,)](
                     kept, segment, n, stretch, A, B, shares, others, len(keep), V.shape[1], V.shape[1],
                     window, negative, rates[0], (rates[0] - rates[1]) / stretch, (seed + 2 * launch) % 2**31,
                     num_warps=_WARPS, **blocks,
@@ -64,6 +67,19 @@ def passes_on(
                 torch.cuda.synchronize(on)
             yield done
     V[:], Z[:] = A.cpu().numpy(), B.cpu().numpy()
+
+
+def _hands(ids: Any, keep: Any) -> int:
+    """How many windows may run at once.
+
+    Examples
+    --------
+    >>> _hands(np.arange(1000), np.ones(1000)), _hands(np.array([0, 1, 0, 1]), np.ones(2))
+    (256, 10)
+    """
+    kept = np.bincount(ids, minlength=len(keep)) * keep
+    largest = kept.max() / max(kept.sum(), np.finfo(np.float64).tiny)
+    return int(np.clip(_SAME / max(largest, _SAME / _HANDS), 1, _HANDS))
 
 
 def _rounds(starts: Any) -> Iterator[tuple[int, int]]:
