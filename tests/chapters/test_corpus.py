@@ -184,6 +184,10 @@ def test_a_file_that_is_cut_short(tmp_path):
         ),
         (lambda: Corpus(["a"], encoding="hex"), LookupError, "not a text encoding"),
         (lambda: Corpus(pd.DataFrame({"text": ["a b"]})), TypeError, "a table .DataFrame"),
+        (lambda: Corpus({"a b", "c d"}), TypeError, "a set .*order is not the same"),
+        (lambda: Corpus({"first": "a b"}), TypeError, "a mapping .dict.* its values"),
+        (lambda: Corpus(np.array([["a b"], ["c"]])), ValueError, r"shape \(2, 1\): .* one column"),
+        (lambda: as_corpus(np.array("a b", object)), ValueError, r"shape \(\): pass a list"),
         (lambda: list(Corpus(lambda: None)), TypeError, "source must return .*NoneType"),
         (lambda: list(Corpus(lambda: "a b")), TypeError, "source must return .*str"),
         (lambda: list(Corpus([{"text": "a"}])), TypeError, "text 0 .*got dict"),
@@ -211,6 +215,12 @@ def test_a_file_that_is_cut_short(tmp_path):
 def test_wrong_input(make, error, match):
     with pytest.raises(error, match=match):
         make()
+
+
+def test_words_of_numpy_are_plain_strings():
+    corpus = Corpus([np.array(["a", "b"]), ["c"]], max_words=np.int64(2))
+    assert [[type(word) for word in words] for words in corpus] == [[str, str], [str]]
+    assert type(corpus.max_words) is int
 
 
 def test_missing_files(tmp_path):

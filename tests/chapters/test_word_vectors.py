@@ -22,7 +22,8 @@ from surefit.text.evaluation import (
     read_analogies,
     read_pairs,
 )
-from surefit.text.subwords import Subwords, SubwordVectors, hash_ngrams, ngrams
+from surefit.text.ngrams import hash_ngrams, ngrams
+from surefit.text.subwords import Subwords, SubwordVectors
 from surefit.text.vectors import Queries, WordVectors
 
 FLOAT32 = float(np.finfo(np.float32).eps)
@@ -174,6 +175,15 @@ def test_wrong_arguments(arguments, error, words):
 
 
 def test_wrong_extras():
+    with pytest.raises(ValueError, match="counts must be whole numbers of 0 or more"):
+        WordVectors("ab", np.eye(2), counts=[1, -2])
+    with pytest.raises(ValueError, match="counts must be whole numbers of 0 or more"):
+        WordVectors("ab", np.eye(2), counts=[1, np.nan])
+    with pytest.raises(ValueError, match=r"counts holds 1\.5, which is no whole number"):
+        WordVectors("ab", np.eye(2), counts=[1, 1.5])
+    for wrong in (None, 5):
+        with pytest.raises(TypeError, match=f"list of these is needed, got {wrong}"):
+            WordVectors("ab", np.eye(2)).most_similar("a", wrong)
     with pytest.raises(ValueError, match="counts must be one number for each of 2 words"):
         WordVectors("ab", np.eye(2), counts=[1, 2, 3])
     with pytest.raises(TypeError, match=r"subwords must have a method vector\(word\), got int"):
@@ -203,6 +213,7 @@ def test_an_unknown_word_is_named_with_near_spellings():
     assert "cat" in words
     assert "zzz" not in words
     assert len(words) == 3
+    assert list(words) == ["colour", "colours", "cat"]
 
 
 def test_a_vector_cannot_be_changed_behind_its_unit():
@@ -346,7 +357,7 @@ def test_estimators_answer_as_their_vectors_do(tmp_path):
     np.testing.assert_array_equal(model.nearest(np.eye(4), 2)[0], plain.nearest(np.eye(4), 2)[0])
     np.testing.assert_array_equal(model["b"], model.vector("b"))
     assert "a" in model
-    assert len(model) == 3
+    assert len(model) == len(list(model)) == 3
     pairs = [("a", "b", 1), ("b", "c", 2), ("a", "c", 3), ("c", "a", 5)]
     assert model.evaluate(pairs) == plain.evaluate(pairs) == evaluate(model, pairs)
     model.save_vectors(tmp_path / "vectors.bin", "fasttext")
@@ -464,6 +475,12 @@ def test_both_evaluations(tmp_path):
         evaluate(made())
     with pytest.raises(TypeError, match="evaluate takes no 'k'"):
         evaluate(made(), path, k=3)
+    some = {"s": [("w1", "w2", "w3", "w4")]}
+    assert evaluate(made(), analogies=some, restrict=np.int64(9)).analogies[0].restrict == 9
+    with pytest.raises(ValueError, match="questions of four words, got 'abcd'"):
+        evaluate(made(), analogies={"s": ["abcd"]})
+    with pytest.raises(ValueError, match="delta must lie between 0 and 1, got '5%'"):
+        evaluate(made(), path, delta="5%")
 
 
 @pytest.mark.parametrize("words", [None, ["w1", "w2", "w$3"], ["w1", "w2"]])

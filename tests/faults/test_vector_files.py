@@ -143,6 +143,14 @@ def test_text_that_is_read(tmp_path, text):
         np.testing.assert_array_equal(found.vectors, np.float32([[1, 2], [3, -0.4]]))
 
 
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_header_behind_a_byte_order_mark(tmp_path, d):
+    """An editor leaves one. With one number a word the header looked like the first of the words."""
+    rows = "".join(f"{word} {' '.join('7' * d)}\n" for word in "ab")
+    found = read_vectors(written(tmp_path, f"\ufeff2 {d}\n{rows}"))
+    assert (found.words, found.vectors.shape) == (["a", "b"], (2, d))
+
+
 def test_what_a_file_looks_like(tmp_path):
     """A damaged text file is told as one; small numbers of one column are no text."""
     with pytest.raises(VectorFileError, match="line 2: number 1 is b'x'"):
@@ -228,7 +236,7 @@ def test_lines_across_blocks(tmp_path, monkeypatch):
 def test_limit(tmp_path, format):
     write_vectors(tmp_path / "v", ["a", "b", "c"], np.eye(3), format=format)
     assert read_vectors(tmp_path / "v", limit=2).words == ["a", "b"]
-    assert read_vectors(tmp_path / "v", limit=9).words == ["a", "b", "c"]
+    assert read_vectors(tmp_path / "v", limit=np.int64(9)).words == ["a", "b", "c"]
 
 
 # ------------------------------------------------------------------------------ binary

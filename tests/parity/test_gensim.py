@@ -8,7 +8,8 @@ import pytest
 from surefit.text import SkipGram
 from surefit.text.evaluation import evaluate_analogies, evaluate_similarity, read_pairs
 from surefit.text.formats import read_vectors
-from surefit.text.subwords import Subwords, SubwordVectors, hash_ngrams, ngrams
+from surefit.text.ngrams import hash_ngrams, ngrams
+from surefit.text.subwords import Subwords, SubwordVectors
 from surefit.text.vectors import WordVectors
 from tests.data import data_folder
 

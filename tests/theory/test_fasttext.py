@@ -156,6 +156,9 @@ def test_tampering_is_seen() -> None:
     assert "bags" in failed()
     model.buckets_ = buckets
     assert surefit.verify(model, X, y).ok
+    model.word_counts_ = model.word_counts_ + np.eye(1, len(words), 3, dtype=np.int64)[0]
+    assert failed() == {"bags"}
+    model.word_counts_ = model.word_counts_ - np.eye(1, len(words), 3, dtype=np.int64)[0]
     slopes = model.probe_slopes_
     model.probe_slopes_ = np.full_like(slopes, np.nan)
     assert failed() == {"gradient"}
@@ -168,6 +171,38 @@ def test_tampering_is_seen() -> None:
     }
     other = [*X[:-1], X[-1] + " word"]
     assert "data" in {claim.name for claim in surefit.verify(model, other, y).failed}
+
+
+@pytest.mark.parametrize("name", ["input_vectors_", "output_vectors_"])
+def test_vectors_of_a_wrong_shape_are_not_read_beyond(tmp_path: Path, name: str) -> None:
+    """Compiled code follows the numbers of features: a table that was cut in a file has no rows for them."""
+    X, y = made(100, 3, seed=7)
+    model = FastTextClassifier(4, word_ngrams=2, random_state=0, certify=False).fit(X, y)
+    rows = getattr(model, name)
+    setattr(model, name, np.ascontiguousarray(rows[:1] if name[0] == "i" else rows[:, :2]))
+    surefit.save(model, tmp_path / "cut.surefit")
+    cut = surefit.load(tmp_path / "cut.surefit")
+    with pytest.raises(ValueError, match="the model was changed"):
+        cut.predict(X)
+    assert {claim.name for claim in surefit.verify(cut, X, y).failed} == {"bags"}
+
+
+def test_its_words_are_asked_as_any() -> None:
+    X = ["good film", "fine film", "bad film", "poor film"] * 25
+    y = np.array([1, 1, 0, 0] * 25)
+    model = FastTextClassifier(6, max_iter=40, learning_rate=1.0, random_state=0)
+    assert model
+    with pytest.raises(NotFittedError):
+        model.most_similar("good")
+    assert model.fit(X, y).most_similar("good", k=1)[0][0] == "fine"
+    assert model.similarity("good", "bad") < 0 < model.similarity("bad", "poor")
+    # though vectors_ is a view that is made each time
+    assert model.word_vectors is model.word_vectors
+    old = model.word_vectors
+    assert model.fit(X, 1 - y).word_vectors is not old
+    np.testing.assert_array_equal(model["film"], model.vectors_[model.words_.index("film")])
+    with pytest.raises(KeyError, match="Did you mean 'good'"):
+        model.vector("goood")
 
 
 def test_an_untrained_model_is_said_to_be_one() -> None:
@@ -354,6 +389,10 @@ def test_parts_of_words_help_with_new_ones() -> None:
         ({}, ["a", None], [0, 1], "text 1 of X must be a string or a list of words, got NoneType"),
         ({}, [["a", 3], ["b"]], [0, 1], "text 0 of X holds 3, which is not a string"),
         ({}, np.array([["a"], ["b"]]), [0, 1], "X has shape"),
+        ({}, {"a", "b"}, [0, 1], "X is a set"),
+        ({}, {"a": 1, "b": 2}, [0, 1], "X is a mapping"),
+        ({"tokenizer": str.upper}, ["a", "b"], [0, 1], "tokenizer must return a list .* string 'A'"),
+        ({"tokenizer": lambda _: None}, ["a", "b"], [0, 1], "what tokenizer returns .*NoneType"),
         ({}, ["", " "], [0, 1], "X holds no word"),
         ({"min_count": 5}, ["a", "b"], [0, 1], "min_count=5 leaves no word"),
         ({}, ["a", "b"], [0, 0], "y holds one class only"),

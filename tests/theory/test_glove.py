@@ -275,6 +275,8 @@ def test_tampered_models_are_seen():
     model.loss_trace_ = model.loss_trace_[::-1]
     model.word_biases_ = np.full_like(model.word_biases_, np.nan)
     assert {"loss", "word block"} <= failed()
+    model.word_biases_ = model.word_biases_[1:]
+    assert failed() == {"loss"}
     model.word_factors_ = kept[1:]
     assert "loss" in failed()
 

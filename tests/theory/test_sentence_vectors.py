@@ -132,6 +132,13 @@ def test_vectors_stay_fitted_in_clones_searches_and_files(tmp_path: Path) -> Non
         {"sentencevectors__pooling": ["mean", "weighted"]}, cv=2,
     )  # fmt: skip
     assert search.fit(X, y).best_score_ > 0.25
+    more = SkipGram(6, min_count=1, max_iter=1, random_state=0, certify=False).fit(X)
+    given = [words.word_vectors, more.word_vectors]  # they have a length, as an array has
+    search = GridSearchCV(
+        make_pipeline(SentenceVectors(words), LogisticRegression()),
+        {"sentencevectors__vectors": given}, cv=2,
+    )  # fmt: skip
+    assert search.fit(X, y).best_params_["sentencevectors__vectors"] in given
     surefit.save(pool.fit(X), tmp_path / "pool.surefit")
     loaded = surefit.load(tmp_path / "pool.surefit")
     np.testing.assert_array_equal(loaded.transform(X), pool.transform(X))
@@ -143,6 +150,8 @@ def test_bad_input_of_pooling() -> None:
         SentenceVectors(known, unknown="error").transform(["w1", "x"])
     with pytest.raises(TypeError, match="vectors must have words_ and vectors_"):
         SentenceVectors(3).transform(["w1"])
+    with pytest.raises(TypeError, match=r"got SkipGram: fit it first.*give it their word_vectors"):
+        SentenceVectors(SkipGram()).transform(["w1"])
     bare = SimpleNamespace(words=["a"], vectors=[[1.0]])
     with pytest.raises(ValueError, match="needs the counts of the words"):
         SentenceVectors(bare, pooling="weighted").transform(["a"])
@@ -165,11 +174,15 @@ def test_tampering_is_seen() -> None:
 
     Z, U = model.vectors_, model.output_vectors_
     model.output_vectors_ = 0.9 * U
-    assert failed() == {"loss", "gradient", "held-out loss"}
+    assert failed() == {"loss", "gradient", "held-out loss", "every word"}
     model.output_vectors_ = -5 * U
     assert "better than untrained" in failed()
     model.output_vectors_, model.vectors_ = U, Z[::-1].copy()
     assert {"loss", "gradient"} <= failed()
+    model.vectors_ = Z * (1.0 + 1e-3 * (np.arange(len(Z)) == len(Z) - 1))[:, None]
+    assert "every word" in failed()  # the rarest may be in none of the sentences that are looked at
+    model.vectors_ = Z[:-1]
+    assert failed() == {"loss"}
     model.vectors_ = Z
     assert surefit.verify(model, X).ok
     assert {c.name for c in surefit.verify(model, X[::-1]).failed} >= {"data"}

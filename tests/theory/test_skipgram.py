@@ -351,6 +351,55 @@ def test_the_certificate_fails_on_other_vectors():
     assert not surefit.verify(model, texts).ok
 
 
+@pytest.mark.parametrize("name", ["vectors_", "context_vectors_"])
+def test_the_rarest_word_is_looked_at(name, monkeypatch):
+    """Drawn pairs leave out most of the rare words."""
+    monkeypatch.setattr(_skipgram_claims, "_PAIRS", 20)
+    texts = made_text()
+    model = SkipGram(**FAST, max_iter=2, certify=False).fit(texts)
+    drawn = set()
+    assert surefit.verify(model, texts)["every word"].status is Status.HOLDS
+    for word in range(len(model.words_)):
+        rows = getattr(model, name).copy()
+        setattr(model, name, rows + 1e-3 * rows * (np.arange(len(rows)) == word)[:, None])
+        drawn |= {word} if surefit.verify(model, texts)["loss"].status is Status.FAILS else set()
+        assert surefit.verify(model, texts)["every word"].status is Status.FAILS, word
+        setattr(model, name, rows)
+    assert len(drawn) < len(model.words_)
+    setattr(model, name, getattr(model, name)[:-1])
+    assert {claim.name for claim in surefit.verify(model, texts).failed} == {"loss"}
+
+
+@pytest.mark.parametrize("architecture", ["skipgram", "cbow"])
+def test_rows_of_n_grams_are_looked_at(architecture):
+    """Words never seen get their vectors from these alone."""
+    texts = made_text()
+    given = FAST | {"architecture": architecture, "subwords": (3, 4), "n_buckets": 1000}
+    model = SkipGram(**given, max_iter=2).fit(texts)
+    table, d = model.subwords_, model.n_components
+    own = np.array(
+        [table.vector(w) if table.vector(w) is not None else [0.0] * d for w in model.words_]
+    )
+    found = _skipgram_claims.from_ngrams(model)
+    np.testing.assert_allclose(found, own, rtol=1e-5, atol=1e-7)
+    rows, buckets = model.bucket_vectors_, model.buckets_
+
+    def failed():
+        return {claim.name for claim in surefit.verify(model, texts).failed}
+
+    assert failed() == set()
+    for place in (0, len(rows) // 2, -1):
+        model.bucket_vectors_ = rows.copy()
+        model.bucket_vectors_[place] *= 1.001
+        assert failed() == {"subwords"}
+    model.bucket_vectors_ = rows[:-1]
+    assert failed() == {"subwords"}
+    model.bucket_vectors_, model.buckets_ = rows, buckets + (np.arange(len(buckets)) == 3)
+    assert failed() == {"subwords"}
+    model.buckets_, model.subword_loss_ = buckets, model.subword_loss_ + 1e-9
+    assert failed() == {"subwords"}
+
+
 def test_untrained_vectors_are_not_better_than_chance():
     rng = np.random.default_rng(0)
     noise = [[f"w{i}" for i in rng.integers(0, 40, 30)] for _ in range(50)]

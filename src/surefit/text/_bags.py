@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .._jit.words import bags, character_hashes, split_words, word_hashes
 from .._threads import over_rows
+from .corpus import check_order, tokenized
 from .vocabulary import Encoded
 
 __all__ = ["Features", "Texts", "read_texts", "text_list"]
@@ -69,10 +70,7 @@ def text_list(X: Any) -> list[Any]:
         )
     if hasattr(X, "to_list"):  # a column of a table
         X = X.to_list()
-    if getattr(X, "ndim", 1) != 1:
-        raise ValueError(
-            f"X has shape {X.shape}: pass a list of texts, or the one column that holds them."
-        )
+    check_order(X, "X")
     if not hasattr(X, "__iter__"):
         raise TypeError(f"X must be a list of texts or of lists of words, got {type(X).__name__}.")
     return X.tolist() if isinstance(X, np.ndarray) else list(X)
@@ -151,18 +149,20 @@ def _tokenize(
 def _words(row: Any, number: int, tokenizer: Any, lowercase: bool) -> list[str]:
     if isinstance(row, str):
         row = row.lower() if lowercase else row
-        words = row.split() if tokenizer is None else list(tokenizer(row))
+        words = row.split() if tokenizer is None else tokenized(tokenizer, row)
     elif isinstance(row, list | tuple | np.ndarray):
-        words = [w.lower() for w in row] if lowercase and _all_str(row) else list(row)
+        words = [w.lower() if lowercase and isinstance(w, str) else w for w in row]
     else:
         raise TypeError(
             f"text {number} of X must be a string or a list of words, got {type(row).__name__}: decode "
             "bytes first, and leave out missing values."
         )
+    if set(map(type, words)) <= {str}:
+        return words
     if not _all_str(words):
         wrong = next(word for word in words if not isinstance(word, str))
         raise TypeError(f"text {number} of X holds {wrong!r}, which is not a string.")
-    return words
+    return list(map(str, words))
 
 
 def _all_str(words: Any) -> bool:

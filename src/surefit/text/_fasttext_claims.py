@@ -3,7 +3,8 @@ r"""What is claimed about a fastText classifier, decided in float64 by code that
 With A the averaged bags and M = WZ', the scores are AM': the product is formed first, where the fit
 averages rows of Z first.
 
-- "bags": those of some texts, split and hashed again in plain Python, are the ones that were fitted on.
+- "bags": those of some texts, split and hashed again in plain Python, are the ones that were fitted on, and
+  the words occur as often as recorded.
 - "loss": the recorded loss is the mean loss of this model on these texts.
 - "better than a constant": the loss is below that of the best scores that are the same for all texts, the
   entropy of the class frequencies.
@@ -138,9 +139,13 @@ def _bag_claim(model: Any, texts: Any, encoded: Any) -> Claim:
     for i in rows:
         found = Counter(encoded.ids[encoded.starts[i] : encoded.starts[i + 1]].tolist())
         wrong += found != _bag(_split(texts.source[i], model), index, buckets, model)
-    if len(index) + len(buckets) != len(model.input_vectors_):
-        wrong = len(rows) + 1
-    statement = f"{wrong} of {len(rows)} bags differ from those found word by word"
+    counts = np.bincount(encoded.ids, minlength=len(index))[: len(index)]
+    other = int((counts != np.asarray(model.word_counts_)).sum())
+    statement = (
+        f"{wrong} of {len(rows)} bags differ from those found word by word, and {other} counts of words from "
+        "those of these texts"
+    )
+    wrong += other
     return Claim.check("bags", statement, Kind.EXACT, wrong, 0, "TXT-1")
 
 

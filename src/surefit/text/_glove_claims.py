@@ -73,7 +73,9 @@ def claims(model: Any, counts: Any) -> list[Claim]:
     """The claims about a fitted model on its counts."""
     n, k = counts.shape[0], int(model.n_components)
     shapes = {np.shape(model.word_factors_), np.shape(model.context_factors_)}
-    if shapes != {(n, k)} or counts.nnz == 0:
+    lengths = {np.shape(model.word_biases_), np.shape(model.context_biases_)}
+    if shapes != {(n, k)} or lengths != {(n,) if model.biases else ()} or counts.nnz == 0:
+        shapes |= lengths
         why = f"factors of shapes {sorted(shapes)} for {n} words and {counts.nnz} pairs"
         return [Claim.check("loss", why, Kind.EXACT, math.nan, 0.0, "TXT-3")]
     words, contexts = _sides(model, counts)

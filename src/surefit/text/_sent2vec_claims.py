@@ -8,6 +8,8 @@ The drawn words are a function of a fixed seed and the counts, so that everyone 
 
 - "loss": the recorded mean over some sentences is that of these vectors.
 - "better than untrained": it is below that of output vectors 0, log 2 for each product.
+- "every word": the recorded mean loss of all words, each with another one as noise: some sentences leave out
+  most of the rare words.
 - "held-out loss": where sentences were put aside, which no step saw, the mean loss of a word over all of them
   and all draws of noise is below that of output vectors 0. Words, and noise for each, are drawn with a fixed
   seed; the loss less log 2 a product lies in [-(1 + k) log 2, (1 + k) log((1 + e^m) / 2)], m the largest
@@ -29,6 +31,7 @@ from scipy.special import expit
 
 from ..certificate import Claim, Kind
 from ..model_selection.bounds import empirical_bernstein
+from ._skipgram_claims import noise_claim
 
 __all__ = ["claims", "drawn", "noise_shares", "some"]
 
@@ -64,6 +67,10 @@ def some(
 
 def claims(model: Any, encoded: Any, train: Any, held: Any) -> list[Claim]:
     """The claims; ``train`` and ``held`` are the numbers of the sentences of each part."""
+    shapes = {np.shape(model.vectors_), np.shape(model.output_vectors_)}
+    if shapes != {(len(model.words_), model.n_components)}:
+        why = f"vectors of shapes {sorted(shapes)} for {len(model.words_)} words"
+        return [Claim.check("loss", why, Kind.EXACT, math.nan, 0.0, "TXT-7")]
     found, free, size = _mean_loss(model, *some(encoded, train))
     away = abs(float(model.loss_) - found)
     bound = 1e-10 * (1.0 + size)
@@ -79,6 +86,7 @@ def claims(model: Any, encoded: Any, train: Any, held: Any) -> list[Claim]:
             Kind.BOUND, found, free, "TXT-7",
         ),
         _gradient_claim(model, *some(encoded, train, _STEPS)),
+        noise_claim(model.vectors_, model.output_vectors_, "every word", model.noise_loss_, "TXT-7"),
     ]  # fmt: skip
     if model.validation_indices_ is not None:
         out.append(_held_claim(model, encoded, held))

@@ -17,6 +17,10 @@ over the drawn ones. At zero outputs the loss is (1 + k) log 2: chance.
 - "held-out loss": the same for texts that no step saw, where some were put aside. (Their words were counted.)
 - "gradient": for a few pairs with one noise word each, the squared length of the step that the kernel takes
   at these vectors is the derivative of the pair's loss along its gradient, by a central difference.
+- "every word": the recorded mean loss of all words, each with another one as noise: the drawn pairs leave
+  out most of the rare words.
+- "subwords": the same with vectors made of n-grams alone, which is what words never seen get; n-grams of some
+  words, hashed again in plain Python, are those of the compiled code, and have a row.
 - Of the full objective (``solver="full"``) instead: "stationary", and, where the dimension is at least the
   number of words and all pairs occur, "PMI": <v_i, z_j> = log(n_ij / (n_i p_j)) - log k.
 
@@ -29,21 +33,33 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from ..certificate import Claim, Kind
 from ..model_selection.bounds import empirical_bernstein
+from .ngrams import END, hash_ngrams, ngrams
 
-__all__ = ["claims", "noise_shares", "pair_counts", "probes_of", "sampled_loss"]
+__all__ = [
+    "claims",
+    "from_ngrams",
+    "noise_claim",
+    "noise_loss",
+    "noise_shares",
+    "pair_counts",
+    "probes_of",
+    "sampled_loss",
+]
 
 Array = NDArray[np.float64]
+_SEED = 20_130_917
 _PAIRS = 20_000
 _BLOCK = 1 << 17  # numbers of output vectors that are held at a time
 _DELTA = 0.05
 _STATIONARY = 1e-5
 _PMI = 1e-2
-_STEPS = 8
+_STEPS, _HASHED = 8, 64  # pairs whose step, and words whose n-grams, are looked at one by one
 _TABLE = (
     1.01 * 2.0**-11
 )  # the error of a kernel's sigmoid: from a table of steps 1/256, and 0 or 1 beyond +-8
@@ -51,6 +67,10 @@ _TABLE = (
 
 def claims(model: Any, data: Any) -> list[Claim]:
     """The claims about a fitted model, on the corpus of its fit as numbers."""
+    shapes = {np.shape(model.vectors_), np.shape(model.context_vectors_)}
+    if shapes != {(len(model.words_), model.n_components)}:
+        words = f"vectors of shapes {sorted(shapes)} for {len(model.words_)} words"
+        return [Claim.check("loss", words, Kind.EXACT, math.nan, 0.0, "TXT-5")]
     if not np.isfinite(model.vectors_).all() or not np.isfinite(model.context_vectors_).all():
         words = "the vectors hold NaN or infinity"
         return [Claim.check("loss", words, Kind.EXACT, math.nan, 0.0, "TXT-5")]
@@ -60,6 +80,10 @@ def claims(model: Any, data: Any) -> list[Claim]:
         return [Claim.check("loss", words, Kind.EXACT, math.nan, 0.0, "TXT-5")]
     drawn = _Drawn(model, seen)
     found = [_recorded(model, drawn), _chance("better than chance", "the text", drawn)]
+    rows = model.vectors_, model.context_vectors_
+    found.append(noise_claim(*rows, "every word", model.noise_loss_, "TXT-5"))
+    if model.subwords is not None:
+        found.append(_of_ngrams(model))
     if aside is not None:
         found.append(_held_out(model, aside))
     return found + (_whole(model, seen) if model.solver == "full" else [_gradient(model)])
@@ -68,6 +92,39 @@ def claims(model: Any, data: Any) -> list[Claim]:
 def sampled_loss(model: Any, data: Any) -> float:
     """The mean loss over the drawn pairs."""
     return float(_Drawn(model, data).losses.mean())
+
+
+def noise_loss(V: Any, Z: Any) -> float:
+    """The mean of log(1 + e^{<v_i, z_j>}), each word i with one other word j, each of them once."""
+    others = np.random.default_rng(_SEED).permutation(len(Z))
+    total, step = 0.0, max(1, _BLOCK // Z.shape[1])
+    for first in range(0, len(V), step):
+        rows = slice(first, first + step)
+        scores = np.einsum("nd,nd->n", V[rows], Z[others[rows]], dtype=np.float64)
+        total += float(np.logaddexp(0.0, scores).sum())
+    return total / len(V)
+
+
+def noise_claim(V: Any, Z: Any, name: str, recorded: float, source: str) -> Claim:
+    """Whether the recorded :func:`noise_loss` is that of these vectors; it leaves out no word."""
+    loss = noise_loss(V, Z)
+    words = (
+        f"the mean loss of all {len(V)} words, each with another one as noise, is {loss:.5g}; recorded is "
+        f"{recorded:.5g}"
+    )
+    away = abs(loss - recorded)
+    return Claim.check(name, words, Kind.EXACT, away, 1e-12 * (1.0 + loss), source)
+
+
+def from_ngrams(model: Any) -> Array:
+    """Vectors of the words from n-grams alone, as those of words never seen; NaN where a bucket lacks."""
+    indptr, asked = model._hashing().table(model.words_)
+    at = np.minimum(np.searchsorted(model.buckets_, asked), len(model.buckets_) - 1)
+    share = 1.0 / np.maximum(np.diff(indptr), 1)
+    share = np.where(model.buckets_[at] == asked, np.repeat(share, np.diff(indptr)), math.nan)
+    shape = (len(model.words_), len(model.buckets_))
+    rows = np.asarray(model.bucket_vectors_, dtype=np.float64)
+    return np.asarray(sp.csr_array((share, at, indptr), shape=shape) @ rows)
 
 
 def noise_shares(counts: Any, power: float) -> Array:
@@ -83,7 +140,7 @@ class _Drawn:
     """Pairs of a text, and their losses."""
 
     def __init__(self, model: Any, data: Any) -> None:
-        rng = np.random.default_rng(20_130_917)
+        rng = np.random.default_rng(_SEED)
         ids, starts, k = np.asarray(data.ids), data.starts, int(model.negative)
         V, Z = model.vectors_, model.context_vectors_
         if model.architecture == "cbow":
@@ -174,6 +231,27 @@ def _recorded(model: Any, drawn: _Drawn) -> Claim:
     words = f"the mean loss of {_PAIRS} drawn pairs is {loss:.5g}; recorded is {model.loss_:.5g}"
     floor = 64 * np.finfo(np.float64).eps * drawn.most
     return Claim.check("loss", words, Kind.EXACT, abs(loss - model.loss_), floor, "TXT-5")
+
+
+def _of_ngrams(model: Any) -> Claim:
+    """What words never seen get; the n-grams of some words are hashed again, one by one."""
+    buckets, (n, k) = model.buckets_, np.shape(model.bucket_vectors_)
+    if n != len(buckets) or k != model.n_components:
+        words = f"rows of shape {(n, k)} for {len(buckets)} buckets"
+        return Claim.check("subwords", words, Kind.EXACT, math.nan, 0.0, "TXT-5")
+    shortest, longest = model.subwords
+    some, wrong = model.words_[:: -(-len(model.words_) // _HASHED)], 0
+    indptr, asked = model._hashing().table(some)
+    for k, word in enumerate(some):
+        grams = [] if word == END else ngrams(word, shortest, longest)
+        hashed = hash_ngrams(grams) % model.n_buckets
+        same = np.array_equal(np.sort(asked[indptr[k] : indptr[k + 1]]), np.sort(hashed))
+        wrong += not (same and np.isin(hashed, buckets).all())
+    if wrong:
+        words = f"n-grams of {wrong} of {len(some)} words, hashed again, are others or have no row"
+        return Claim.check("subwords", words, Kind.EXACT, float(wrong), 0.0, "TXT-5")
+    own, recorded = from_ngrams(model), model.subword_loss_
+    return noise_claim(own, model.context_vectors_, "subwords", recorded, "TXT-5")
 
 
 def _chance(name: str, where: str, drawn: _Drawn) -> Claim:

@@ -25,7 +25,9 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CONTEXTS", "Corpus", "as_corpus"]
+from .._counts import is_whole
+
+__all__ = ["CONTEXTS", "Corpus", "as_corpus", "check_order", "tokenized"]
 
 CONTEXTS = ("text", "sentence", "paragraph", "document")
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
@@ -73,19 +75,15 @@ class Corpus:
             raise TypeError(
                 f"tokenizer must be a function from a string to its words, got {tokenizer!r}."
             )
-        if isinstance(max_words, bool) or not isinstance(max_words, int) or max_words < 1:
+        if not is_whole(max_words):
             raise ValueError(f"max_words must be an integer of 1 or more, got {max_words!r}.")
         "".encode(encoding)  # one that is unknown, or is not for text, is named at once
         codecs.lookup_error(errors)
         self.tokenizer, self.lowercase = tokenizer, lowercase
-        self.encoding, self.errors, self.max_words = encoding, errors, max_words
+        self.encoding, self.errors, self.max_words = encoding, errors, int(max_words)
         self.files = _files(source)
         self.source, self._texts = source, 0  # how many texts the last pass found
-        if hasattr(source, "columns"):
-            raise TypeError(
-                f"source is a table ({type(source).__name__}), which goes through the names of its columns: "
-                "pass the column that holds the texts."
-            )
+        check_order(source, "source")
         if self.files is None and not callable(source):
             if isinstance(source, Iterator):
                 raise TypeError(
@@ -180,12 +178,7 @@ class Corpus:
         text = text.lower() if self.lowercase else text
         if self.tokenizer is None or not text:
             return text.split()
-        words: Any = self.tokenizer(text)
-        if isinstance(words, str):
-            raise TypeError(
-                f"tokenizer must return a list of words, got the string {words[:40]!r}."
-            )
-        return _strings(words, "what tokenizer returns", "a list of words")
+        return tokenized(self.tokenizer, text)
 
     def _listed(self, words: Any, number: int) -> list[str]:
         name = f"text {number} of the corpus"
@@ -257,6 +250,36 @@ def as_corpus(X: Any, *, tokenizer: Any = None, lowercase: bool = False) -> Corp
     return Corpus(X, tokenizer=tokenizer, lowercase=lowercase)
 
 
+def tokenized(tokenizer: Callable[[str], Any], text: str) -> list[str]:
+    """The words that a tokenizer finds."""
+    words = tokenizer(text)
+    if isinstance(words, str):
+        raise TypeError(f"tokenizer must return a list of words, got the string {words[:40]!r}.")
+    return _strings(words, "what tokenizer returns", "a list of words")
+
+
+def check_order(texts: Any, name: str) -> None:
+    """Refuse what gives something else than texts one after the other: tables, mappings, sets."""
+    kind = type(texts).__name__
+    if hasattr(texts, "columns"):
+        raise TypeError(
+            f"{name} is a table ({kind}), which goes through the names of its columns: pass the column that "
+            "holds the texts."
+        )
+    if getattr(texts, "ndim", 1) != 1:
+        raise ValueError(
+            f"{name} has shape {texts.shape}: pass a list of texts, or the one column that holds them."
+        )
+    if isinstance(texts, Mapping):
+        raise TypeError(
+            f"{name} is a mapping ({kind}), which goes through its keys: pass a list of its values."
+        )
+    if isinstance(texts, AbstractSet):
+        raise TypeError(
+            f"{name} is a set ({kind}), whose order is not the same in another process: pass a list."
+        )
+
+
 def _files(source: Any) -> list[Path] | None:
     """The files that are named, or None where the source is something else."""
     if isinstance(source, str | os.PathLike):
@@ -298,4 +321,4 @@ def _strings(words: Any, name: str, wanted: str) -> list[str]:
     for word in found:
         if not isinstance(word, str):
             raise TypeError(f"{name} holds {word!r}, which is not a string.")
-    return found
+    return list(map(str, found))  # numpy's strings print, and are saved, in another way

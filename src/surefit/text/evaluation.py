@@ -23,6 +23,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from numbers import Real
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import rankdata
 
+from .._counts import is_whole
 from ..model_selection.bounds import hoeffding_radius
 
 if TYPE_CHECKING:
@@ -244,9 +246,9 @@ def evaluate_analogies(
         Probability that a radius is too small.
     """
     _check_delta(delta)
-    if isinstance(restrict, bool) or not isinstance(restrict, int) or restrict < 1:
+    if not is_whole(restrict):
         raise ValueError(f"restrict must be an integer of 1 or more, got {restrict!r}.")
-    restrict = min(restrict, len(vectors))
+    restrict = min(int(restrict), len(vectors))
     asked = read_analogies(questions) if _is_path(questions) else _sections(questions)
     number = _numbers(vectors.words[:restrict], case_sensitive)
     fold = _fold(case_sensitive)
@@ -310,7 +312,7 @@ def _limits(rho: float, n: int, delta: float) -> tuple[float, float]:
 
 
 def _check_delta(delta: Any) -> None:
-    if not 0.0 < delta < 1.0:
+    if not (isinstance(delta, Real) and 0.0 < float(delta) < 1.0):
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}.")
 
 
@@ -445,7 +447,7 @@ def _sections(questions: Any) -> dict[str, list[tuple[str, ...]]]:
 
 
 def _four(row: Iterable[str], name: Any) -> tuple[str, ...]:
-    words = tuple(row)
+    words = () if isinstance(row, str) else tuple(row)  # a string's letters are no words
     if len(words) != 4 or not all(isinstance(word, str) for word in words):
         raise ValueError(f"section {name!r} must hold questions of four words, got {row!r}.")
     return words

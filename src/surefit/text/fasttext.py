@@ -28,6 +28,7 @@ A. Joulin, E. Grave, P. Bojanowski, T. Mikolov (2017), Bag of tricks for efficie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -48,12 +49,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from .._jit.fasttext import bag_means
 from .._threads import one_thread, over_rows
 from ..base import Certified, check_weights
-from ..certificate import Claim
+from ..certificate import Claim, Kind
 from ..solvers._typing import as_generator
 from ._bags import Features, Texts, read_texts
 from ._embedding import Pace, put_aside, two_parts
 from ._fasttext_claims import claims, probes_of
 from ._fasttext_fit import bag_matrix, factorise, fit_steps, logistic, mean_loss, probe_slopes
+from .vectors import Queries
 
 __all__ = ["FastTextClassifier"]
 
@@ -61,9 +63,11 @@ Array = NDArray[np.float64]
 
 
 class FastTextClassifier(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Certified
+    Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Certified
 ):
     """Classifier of texts by averaged vectors of their words and n-grams.
+
+    Its words can be asked as those of :class:`~surefit.text.WordVectors`: ``most_similar`` and the like.
 
     Parameters
     ----------
@@ -256,8 +260,14 @@ class FastTextClassifier(
 
     def _means(self, X: Any) -> Array:
         check_is_fitted(self, "input_vectors_")
+        Z, W = self.input_vectors_, self.output_vectors_
+        size = len(self.words_) + len(self.buckets_)
+        if Z.shape != (size, W.shape[-1]):  # compiled code follows the numbers of features
+            raise ValueError(
+                f"input_vectors_ is of shape {Z.shape}, and there are {size} words and buckets and "
+                f"output_vectors_ of shape {W.shape}: the model was changed. Fit it again."
+            )
         encoded, _ = self._features(self.buckets_).encode(self._read(X))
-        Z = self.input_vectors_
         out = np.empty((len(encoded), Z.shape[1]))
 
         def part(first: int, last: int) -> None:
@@ -385,6 +395,10 @@ class FastTextClassifier(
         return self.predict(texts.take(rows)), y[rows]
 
     def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+        shapes, size = (self.input_vectors_.shape, self.output_vectors_.shape), len(self.words_)
+        if shapes[0] != (size + len(self.buckets_), shapes[1][-1]):
+            why = f"vectors of shapes {shapes} for {size} words and {len(self.buckets_)} buckets"
+            return [Claim.check("bags", why, Kind.EXACT, math.nan, 0.0, "TXT-1")]
         train, labels, weights = self._training_part(X, y, sample_weight)
         last = len(self.classes_) - 1
         codes = np.minimum(

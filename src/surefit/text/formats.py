@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._counts import is_whole
 from .._files import write_atomically
 from ._source import BLOCK, Source, VectorFileError
 from .subwords import SubwordVectors
@@ -114,7 +116,7 @@ def read_vectors(
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, or None, got {format!r}.")
     if duplicates not in ("error", "first"):
         raise ValueError(f"duplicates must be 'error' or 'first', got {duplicates!r}.")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+    if limit is not None and not is_whole(limit):
         raise ValueError(f"limit must be an integer of 1 or more, or None, got {limit!r}.")
     with Source(path) as source:
         if not source.holds(1):
@@ -207,8 +209,8 @@ def _sniff(source: Source) -> str:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """(n, d), or None where the line is not of two whole numbers."""
-    fields = line[:64].split()
+    """(n, d), or None where the line is not of two whole numbers, behind a byte order mark or not."""
+    fields = line.removeprefix(BOM_UTF8)[:64].split()
     if len(fields) != 2 or len(line) > 64 or not all(field.isdigit() for field in fields):
         return None
     return int(fields[0]), int(fields[1])

@@ -37,6 +37,7 @@ from ..iterate import Iterate, run
 from ..solvers._typing import as_generator
 from ._embedding import Pace, put_aside, two_parts
 from ._sent2vec_claims import claims, drawn, noise_shares, some
+from ._skipgram_claims import noise_loss
 from .corpus import CONTEXTS, Corpus, as_corpus
 from .sentences import SentenceVectors
 from .vectors import Queries
@@ -84,6 +85,8 @@ class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         Z and U.
     loss_ : float
         The mean loss of a word over some training sentences, with fixed drawn words.
+    noise_loss_ : float
+        Mean loss of all words, each with another one as noise.
     loss_trace_ : array
         The mean loss of a target in each epoch.
     probe_slope_ : float
@@ -178,7 +181,7 @@ class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
                     f"learning_rate={self.learning_rate:g} made the steps diverge: lower it."
                 )
             self.vectors_, self.output_vectors_ = Z, U
-            self.loss_ = self._fixed_loss(*some(encoded, train))
+            self.loss_, self.noise_loss_ = self._fixed_loss(*some(encoded, train)), noise_loss(Z, U)
             self.validation_loss_ = None
             if self.validation_indices_ is not None:
                 self.validation_loss_ = self._fixed_loss(*some(encoded, held))

@@ -187,7 +187,8 @@ class SentenceVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 return words, V
         raise TypeError(
             f"vectors must have words_ and vectors_, or words and vectors, got "
-            f"{type(self.vectors).__name__}: fit it first."
+            f"{type(self.vectors).__name__}: fit it first. A search clones the estimators among its "
+            "candidates: give it their word_vectors."
         )
 
     def _weights(self) -> Array:

@@ -39,7 +39,15 @@ from ..certificate import Claim
 from ..solvers._typing import as_generator
 from ..solvers.skipgram import Draws, Parts, first_rows, minimise_whole, passes, probe_slopes
 from ._embedding import Embedding, Pace, SeenSubwords, put_aside, split_segments
-from ._skipgram_claims import claims, noise_shares, pair_counts, probes_of, sampled_loss
+from ._skipgram_claims import (
+    claims,
+    from_ngrams,
+    noise_loss,
+    noise_shares,
+    pair_counts,
+    probes_of,
+    sampled_loss,
+)
 from .subwords import Subwords
 
 __all__ = ["SkipGram"]
@@ -106,6 +114,10 @@ class SkipGram(Embedding):
         The texts that were put aside.
     loss_ : float
         Mean loss of pairs that are drawn with a fixed seed.
+    noise_loss_ : float
+        Mean loss of all words, each with another one as noise.
+    subword_loss_ : float or None
+        The same with vectors made of n-grams alone, as those of words never seen.
     probe_slopes_ : array
         Squared lengths of the steps of a few pairs, for the certificate.
     n_iter_ : int
@@ -224,7 +236,10 @@ class SkipGram(Embedding):
             self._fit_whole(seen, rng)
         else:
             self._fit_text(seen, rng)
-        self.loss_ = sampled_loss(self, seen)
+        self.loss_, self.subword_loss_ = sampled_loss(self, seen), None
+        self.noise_loss_ = noise_loss(self.vectors_, self.context_vectors_)
+        if self.subwords is not None:
+            self.subword_loss_ = noise_loss(from_ngrams(self), self.context_vectors_)
         return self._seal(data, None, None, f"{self.n_iter_} iterations were made")
 
     def _check_parameters(self) -> None:

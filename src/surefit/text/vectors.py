@@ -16,7 +16,7 @@ number: the answer does not depend on blocks, threads or the matrix library.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,12 +77,7 @@ class WordVectors:
                 f"vectors must hold one row for each of {len(self.words)} words, and at least one number, "
                 f"got shape {self.vectors.shape}."
             )
-        self.counts = None if counts is None else np.asarray(counts, dtype=np.int64)
-        if self.counts is not None and self.counts.shape != (len(self.words),):
-            raise ValueError(
-                f"counts must be one number for each of {len(self.words)} words, got shape "
-                f"{self.counts.shape}."
-            )
+        self.counts = None if counts is None else _counts(counts, len(self.words))
         if subwords is not None and not callable(getattr(subwords, "vector", None)):
             raise TypeError(
                 f"subwords must have a method vector(word), got {type(subwords).__name__}."
@@ -108,6 +103,9 @@ class WordVectors:
 
     def __contains__(self, word: object) -> bool:
         return word in self.index
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
 
     def __getitem__(self, word: str) -> NDArray[Any]:
         return self.vector(word)
@@ -329,7 +327,7 @@ class Queries:
             getattr(self, "subwords_", None),
         )
         held = self.__dict__.get("_queries")
-        if held is None or any(new is not old for new, old in zip(parts, held[0], strict=True)):
+        if held is None or not all(map(_same, parts, held[0])):
             words, vectors, counts, subwords = parts
             held = (parts, WordVectors(words, vectors, counts=counts, subwords=subwords))
             self.__dict__["_queries"] = held
@@ -350,6 +348,9 @@ class Queries:
 
     def __contains__(self, word: object) -> bool:
         return word in self.word_vectors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.word_vectors)
 
     def __getitem__(self, word: str) -> NDArray[Any]:
         return self.word_vectors[word]
@@ -426,12 +427,36 @@ def _floats(values: Any, name: str) -> NDArray[Any]:
     return found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
 
 
+def _counts(values: Any, n: int) -> NDArray[np.int64]:
+    given = np.asarray(values)
+    if given.shape != (n,):
+        raise ValueError(
+            f"counts must be one number for each of {n} words, got shape {given.shape}."
+        )
+    if given.dtype.kind not in "iuf" or not ((given >= 0) & (given < 2.0**63)).all():
+        raise ValueError(
+            "counts must be whole numbers of 0 or more, and some are not: count again."
+        )
+    found = given.astype(np.int64)
+    if (found != given).any():
+        raise ValueError(f"counts holds {given[found != given][0]}, which is no whole number.")
+    return found
+
+
+def _same(new: Any, old: Any) -> bool:
+    """Whether both are one object, or views of the same numbers."""
+    both = isinstance(new, np.ndarray) and isinstance(old, np.ndarray)
+    return new is old or (both and new.__array_interface__ == old.__array_interface__)
+
+
 def _listed(items: Any) -> list[Any]:
     """One word or one vector is a list of one."""
     if isinstance(items, str) or (isinstance(items, np.ndarray) and items.ndim == 1):
-        if isinstance(items, np.ndarray) and items.dtype.kind in "UO":
+        if isinstance(items, np.ndarray) and items.dtype.kind in "UOT":
             return [str(item) for item in items]
         return [items]
+    if not isinstance(items, Iterable):
+        raise TypeError(f"a word, a vector or a list of these is needed, got {items!r}.")
     return list(items)
 
 
