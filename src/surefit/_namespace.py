@@ -81,7 +81,10 @@ def scale_rows(s: Any, x: Any) -> Any:
 def to_numpy(x: Any) -> NDArray[Any]:
     """x as a numpy array, from whatever device, and from all ranks that it is spread over."""
     if is_torch(x):
-        return x.detach().cpu().numpy()
+        x = x.detach().cpu()
+        return (
+            x.float() if str(x.dtype) == "torch.bfloat16" else x
+        ).numpy()  # numpy has no bfloat16
     return x.everywhere() if isinstance(x, RankVector) else np.asarray(x)
 
 

@@ -1,7 +1,9 @@
 """The order of rows is a pure function of (seed, epoch, index), whatever the form of the data."""
 
 import numpy as np
+import pandas
 import pytest
+import scipy.sparse as sp
 from scipy import stats
 
 torch = pytest.importorskip("torch")
@@ -84,6 +86,8 @@ def test_all_forms_of_data_give_the_same_tensors(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 3)).astype(np.float32), rng.integers(0, 4, 50)
     np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "big.npy", X.astype(">f8"))
+    np.save(tmp_path / "long.npy", X.astype(np.longdouble))
     read_only = X.copy()
     read_only.flags.writeable = False
     forms = {
@@ -91,6 +95,10 @@ def test_all_forms_of_data_give_the_same_tensors(tmp_path):
         "tensors": (torch.from_numpy(X), torch.from_numpy(y)),
         "memory map": (np.load(tmp_path / "X.npy", mmap_mode="r"), y),
         "read only": (read_only, y.astype(np.int32)),
+        "big-endian": (X.astype(">f4"), y.astype(">i2")),
+        "big-endian memory map": (np.load(tmp_path / "big.npy", mmap_mode="r"), y),
+        "long double memory map": (np.load(tmp_path / "long.npy", mmap_mode="r"), y),
+        "tables": (pandas.DataFrame(X), pandas.Series(y)),
         "float64, Fortran order": (np.asfortranarray(X.astype(float)), y),
         "backwards": (np.ascontiguousarray(X[::-1])[::-1], y),
         "dataset": Pairs(X, y),
@@ -105,9 +113,40 @@ def test_all_forms_of_data_give_the_same_tensors(tmp_path):
         np.testing.assert_array_equal(target.numpy(), y[rows], err_msg=name)
 
 
-def test_without_targets_the_input_is_the_target():
-    x, y, _ = Batches(np.eye(4)).fetch([2])
+def test_long_double_is_not_cut_down_to_single_and_half_is_widened(tmp_path):
+    X = np.array([[1 / 3, 1e300], [2 / 3, -1e-300]])
+    np.save(tmp_path / "X.npy", X.astype(np.longdouble))
+    for given in (X.astype(np.longdouble), np.load(tmp_path / "X.npy", mmap_mode="r")):
+        x = Batches(given, dtype=torch.float64).fetch([1, 0])[0]
+        assert x.tolist() == X[::-1].tolist()
+    half = Batches(X[:, :1].astype(np.float16)).fetch([0, 1])[0]
+    assert half.tolist() == X[:, :1].astype(np.float16).tolist()
+
+
+@pytest.mark.parametrize("form", [np.asarray, pandas.DataFrame])
+def test_without_targets_the_input_is_the_target(form):
+    """A table is no dataset of pairs, though it has a length and square brackets."""
+    x, y, _ = Batches(form(np.eye(4))).fetch([2])
     assert x is y
+    assert x.tolist() == [[0, 0, 1, 0]]
+
+
+def test_a_mark_tells_data_apart_and_is_the_same_for_the_same_numbers():
+    X, y = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32), np.arange(300) % 2
+    mark = Batches((X, y)).mark()
+    for same in [
+        (X.astype(float), y),
+        (torch.from_numpy(X), y.astype(np.int8)),
+        (X[::-1][::-1], y),
+    ]:
+        assert Batches(same, batch_size=7, seed=3).mark() == mark
+    for other in [(X + 1, y), (X, 1 - y), (X[:-1], y[:-1]), (X[::-1], y)]:
+        assert Batches(other).mark() != mark
+    weighed = [Batches((X, y), sample_weight=w).mark() for w in (np.ones(300), np.arange(300.0))]
+    assert len({mark, *weighed}) == 3
+    sparse = [Batches((sp.csr_array(np.maximum(X, low)), y)).mark() for low in (0, 0, 0.5)]
+    assert (sparse[0] == sparse[1], sparse[0] == sparse[2]) == (True, False)
+    assert Batches(Pairs(X, y)).mark() is None  # a dataset may draw what it gives
 
 
 def test_pictures_and_tokens_keep_their_type():

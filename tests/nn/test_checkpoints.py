@@ -76,8 +76,7 @@ def test_every_flipped_byte_and_every_cut_is_noticed(tmp_path):
     path = tmp_path / "a"
     write(path, {"w": torch.arange(8.0), "n": 3})
     blob = path.read_bytes()
-    size = struct.unpack("<Q", blob[:8])[0]
-    for place in range(8 + size, len(blob)):  # the tensors
+    for place in range(len(blob)):  # the length, the document and the tensors
         path.write_bytes(blob[:place] + bytes([blob[place] ^ 4]) + blob[place + 1 :])
         with pytest.raises(CheckpointError):
             read(path)
@@ -87,12 +86,34 @@ def test_every_flipped_byte_and_every_cut_is_noticed(tmp_path):
             read(path)
 
 
-def test_a_newer_format_says_so(tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b'n\\":7', b'n\\":8'), (b'"F32"', b'"I32"'), (b"[2,4]", b"[4,2]"), (b'w\\":', b'v\\":')],
+    ids=["number", "type", "shape", "name"],
+)
+def test_a_document_that_can_be_read_but_is_another_is_noticed(old, new, tmp_path):
+    """The bytes of the tensors are as they were."""
+    path = tmp_path / "a"
+    write(path, {"w": torch.arange(8.0).reshape(2, 4), "n": 7})
+    blob = path.read_bytes().replace(b'\\": ', b'\\":')
+    assert blob.count(old) == 1
+    size = struct.unpack("<Q", path.read_bytes()[:8])[0]
+    cut = len(path.read_bytes()) - len(blob)
+    blob = struct.pack("<Q", size - cut) + blob[8:]
+    path.write_bytes(blob)
+    assert read(path)["n"] == 7  # without blanks it is the same document
+    path.write_bytes(blob.replace(old, new))
+    with pytest.raises(CheckpointError, match="checksum does not match"):
+        read(path)
+
+
+@pytest.mark.parametrize("number", [1, 99])
+def test_another_format_says_so(number, tmp_path):
     from safetensors.torch import save
 
-    document = json.dumps({"format": 99, "checksum": 0, "tree": {}})
+    document = json.dumps({"format": number, "checksum": 0, "tree": {}})
     (tmp_path / "a").write_bytes(save({"x": torch.ones(1)}, {"surefit": document}))
-    with pytest.raises(CheckpointError, match="format is 99"):
+    with pytest.raises(CheckpointError, match=f"format is {number}, this version reads 2"):
         read(tmp_path / "a")
 
 
@@ -144,6 +165,34 @@ def test_a_full_disk_leaves_the_one_before_and_the_run_goes_on(tmp_path, monkeyp
     assert Checkpoints(tmp_path).latest()["run"]["step"] == 1
     again = train(net(), data(), cross_entropy, epochs=3, checkpoint=tmp_path)
     assert equal(again.state, calm.state)
+
+
+def test_a_folder_that_is_lost_is_told_and_the_run_goes_on(tmp_path):
+    """A file lies where the folder was: it can be neither written to nor made again."""
+    calm = train(net(), data(), cross_entropy, epochs=2)
+    folder = tmp_path / "kept"
+
+    def lose(run):
+        folder.rmdir()
+        folder.write_text("a file", encoding="utf8")
+        return False
+
+    with pytest.warns(CheckpointWarning, match="was not written.*no checkpoint is the last one"):
+        done = train(net(), data(), cross_entropy, epochs=1, checkpoint=folder, callback=lose)
+    assert done.step == 1
+    folder.unlink()
+    again = train(net(), data(), cross_entropy, epochs=2, checkpoint=folder)
+    assert equal(again.state, calm.state)
+
+
+def test_losses_of_steps_are_kept_as_numbers_not_as_text(tmp_path):
+    done = train(net(), data(), cross_entropy, batch_size=40, epochs=2, checkpoint=tmp_path)
+    losses = Checkpoints(tmp_path).latest()["history"]["step_loss"]
+    assert losses.dtype == torch.float64
+    assert losses.tolist() == done.history.step_loss
+    again = train(net(), data(), cross_entropy, batch_size=40, epochs=2, checkpoint=tmp_path)
+    assert again.history.step_loss == done.history.step_loss
+    assert again.history.to_dict() == done.history.to_dict()
 
 
 def test_when_and_how_many(tmp_path):

@@ -155,7 +155,7 @@ def test_moments_left_out_would_be_noticed(tmp_path):
         ({"seed": 5}, r"seed=5 \(the checkpoint has 4\)"),
         ({"batch_size": 31}, r"batch_size=31 \(the checkpoint has 32\)"),
         ({"optimizer": "adam"}, "optimizer='Adam'"),
-        ({"ema": None}, "average of weights"),
+        ({"ema": None}, r"ema=None \(the checkpoint has 0\.9\)"),
     ],
 )
 def test_a_checkpoint_of_another_run(changed, words, tmp_path):

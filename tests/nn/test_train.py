@@ -364,7 +364,8 @@ def test_out_of_memory_says_what_fits(error):
     seen = []
 
     def heavy(output, target):
-        assert all(other() is None for other in seen)  # what did not fit is given back before the next try
+        # what did not fit is given back before the next try
+        assert all(other() is None for other in seen)
         seen.append(weakref.ref(output))
         if len(output) > 30:
             raise error("no room")
@@ -396,10 +397,10 @@ def test_out_of_memory_says_what_fits(error):
         ({"ema": 1.0}, r"ema must be in \[0, 1\)"),
         ({"precision": "fp8"}, "precision must be 'auto'"),
         ({"patience": 3}, "needs validation data"),
-        ({"accumulate": 0}, "accumulate must be at least 1"),
+        ({"accumulate": 0}, "accumulate must be a whole number of at least 1"),
         ({"parallel": "tensor"}, "parallel must be None, 'ddp' or 'fsdp'"),
         ({"weight_decay": -1.0}, "weight_decay must be finite"),
-        ({"keep": 0, "checkpoint": "unused"}, "keep must be at least 1"),
+        ({"keep": 0, "checkpoint": "unused"}, "keep must be a whole number of at least 1"),
     ],
 )
 def test_wrong_settings(settings, words):

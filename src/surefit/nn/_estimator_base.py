@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,16 @@ from .._checkpoint import CheckpointError
 from .._namespace import is_torch, to_numpy
 from ..base import Certified, check_weights
 from ..certificate import Claim
+from ._draws import seeded
 from ._held_out import errors_of
 from ._network_claims import Problem, mean_loss, network_claims, sample_loss
 from .checkpoints import fit_to
 from .precision import pick_device
 
-__all__ = ["ClassifierPart", "Network", "seeded"]
+__all__ = ["ClassifierPart", "Network", "seeded", "too_large"]
 
 ROWS, NUMBERS = 4096, 1 << 24  # passed at once in predictions, at most
+_NOT_NUMPY = (torch.bfloat16,)  # types that numpy lacks; float32 holds their numbers
 
 
 class Network(Certified):
@@ -72,10 +74,11 @@ class Network(Certified):
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """X as an array, or as a tensor where it is one; its shape is kept or compared."""
-        several = len(getattr(X, "shape", ())) > 2 and not reset
-        if several and tuple(X.shape[1:]) != tuple(self.input_shape_):
+        given = tuple(getattr(X, "shape", ()))[1:]
+        several = not reset and given and max(len(given), len(self.input_shape_)) > 1
+        if several and given != tuple(self.input_shape_):
             raise ValueError(
-                f"X has rows of shape {tuple(X.shape[1:])}, but {type(self).__name__} is expecting rows of "
+                f"X has rows of shape {given}, but {type(self).__name__} is expecting rows of "
                 f"shape {tuple(self.input_shape_)} as input."
             )
         if is_torch(X):
@@ -144,7 +147,11 @@ class Network(Certified):
         dtype = torch.float32 if first is None else first.dtype
         X = X.toarray() if sp.issparse(X) else X
         X = X if is_torch(X) else torch.from_numpy(_writable(X))
-        return self._shaped(X.to(device, dtype))
+        found = X.to(device, dtype)
+        narrow = X.is_floating_point() and torch.finfo(X.dtype).max > torch.finfo(dtype).max
+        if narrow and not bool(found.isfinite().all()):
+            raise too_large(float(X.abs().max()), dtype)
+        return self._shaped(found)
 
     def _shaped(self, X: Any) -> Any:
         """Rows of X, an array or a tensor, in the shape that the module takes."""
@@ -160,7 +167,8 @@ class Network(Certified):
             parts = [
                 module(self._passed(X[start : start + size])).cpu() for start in range(0, n, size)
             ]
-        return torch.cat(parts)
+        found = torch.cat(parts)
+        return found.float() if found.dtype in _NOT_NUMPY else found
 
     def _passed(self, X: Any) -> Any:
         """Checked rows as they are passed in predictions."""
@@ -215,7 +223,8 @@ class Network(Certified):
         module = self.__dict__.get("_module")
         if module is None:
             return {}
-        return {"state_": {k: v.detach().cpu() for k, v in module.state_dict().items()}}
+        state = {name: value.detach().cpu() for name, value in module.state_dict().items()}
+        return {"state_": {k: v.float() if v.dtype in _NOT_NUMPY else v for k, v in state.items()}}
 
     def _loaded(self) -> None:
         """After the attributes came from a file: the module from its state."""
@@ -224,13 +233,17 @@ class Network(Certified):
             return
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
         module = self._fresh()
-        floating = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
-        module.to(floating)
         try:
             fit_to(module.state_dict(), tensors)
         except CheckpointError as error:
             words = str(error).split(" Build the module")[0].replace("checkpoint", "file")
             raise CheckpointError(f"{words} Give the module that was fitted.") from None
+        for name, value in module.state_dict(keep_vars=True).items():  # each in its own numbers
+            kept = tensors[name]
+            if value.dtype not in _NOT_NUMPY or not torch.equal(
+                kept.to(value.dtype).to(kept), kept
+            ):
+                value.data = value.data.to(kept.dtype)
         module.load_state_dict(tensors)
         with contextlib.suppress(ValueError):  # a device that is not here
             module.to(pick_device(self.device, module))
@@ -267,6 +280,11 @@ class ClassifierPart(Network):
                 f"{self.classes_.tolist()}; give all of them to the first partial_fit(classes=...)."
             )
         return codes.astype(np.int64)
+
+    def _known(self, y: Any) -> None:
+        """An error for labels that are no classes, before there is a module: it would not be a fitted one."""
+        if np.ndim(y) == 1:
+            self._codes(y)
 
     def _row_weights(self, y: Any, sample_weight: Any) -> NDArray[np.float64] | None:
         weight = super()._row_weights(y, sample_weight)
@@ -306,12 +324,12 @@ def is_multilabel(y: Any) -> bool:
     return bool(type_of_target(y, input_name="y") == "multilabel-indicator")
 
 
-@contextlib.contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """torch's draws, from a seed; the generators are afterwards as before."""
-    with torch.random.fork_rng([]):
-        torch.default_generator.manual_seed(seed)
-        yield
+def too_large(largest: float, dtype: torch.dtype) -> ValueError:
+    """What to say of features that are infinite in the numbers of the module."""
+    return ValueError(
+        f"X holds numbers up to {largest:.3g}, too large for {dtype}, which the module computes in: scale "
+        "the features (for instance with StandardScaler)."
+    )
 
 
 def _writable(X: NDArray[Any]) -> NDArray[Any]:

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Hidden, Interval, Options, StrOption
 from torch import nn
 
 from ._descent import Descent
-from ._estimator_base import Network
+from ._estimator_base import Network, too_large
 from .batches import mixed
 from .perceptron import ACTIVATIONS, MLP
 from .precision import pick_device
@@ -109,8 +109,8 @@ class BaseMLP(Network):
     def _sizes(self) -> list[int]:
         hidden = self.hidden_layer_sizes
         hidden = list(hidden) if hasattr(hidden, "__iter__") else [hidden]
-        if any(size <= 0 for size in hidden):
-            raise ValueError(f"hidden_layer_sizes must be > 0, got {hidden}.")
+        if any(size <= 0 or size != int(size) for size in hidden):
+            raise ValueError(f"hidden_layer_sizes must be whole numbers > 0, got {hidden}.")
         return [int(self.input_shape_[0]), *map(int, hidden), int(self.n_outputs_)]
 
     def _fresh(self) -> nn.Module:
@@ -201,13 +201,14 @@ class BaseMLP(Network):
         whole = held is None
         target = self._targets(y)
         target = target if whole else target[torch.from_numpy(rows)]
+        everything = X, y, weight
         if weight is not None:
             weight = weight[rows]
             column = torch.from_numpy(weight).to(torch.float64)[:, None]
             target = torch.cat([target.reshape(n, -1).to(torch.float64), column], dim=1)
         descent.weighted = weight is not None
         counts = np.minimum(size, n - size * np.arange(-(-n // size)))
-        watch = _Watch(self, descent, counts, (X, y, weight), held, incremental)
+        watch = _Watch(self, descent, counts, everything, held, incremental)
         seed = mixed(int(rng.randint(2**31 - 1)), self.t_) >> 1
         self.n_iter_ = 0
         self._module.by_hand = True
@@ -253,6 +254,8 @@ class BaseMLP(Network):
         first = self._layers()[0].weight
         if not sp.issparse(X) or first.device.type != "cpu":
             return self._placed(X)
+        if X.data.size and np.abs(X.data).max() > torch.finfo(first.dtype).max:
+            raise too_large(float(np.abs(X.data).max()), first.dtype)
         return SparseRows.of(X).to("cpu", first.dtype)
 
     def _by_lbfgs(self, X: Any, target: torch.Tensor, weight: Any) -> str:
@@ -392,9 +395,10 @@ class _Watch:
             setattr(self.model, name, state[name])
 
     def _validate(self, module: nn.Module) -> None:
-        m, (X, y, _) = self.model, self.data
+        m, (X, y, weight) = self.model, self.data
         module.eval()
-        score = m._judge(X[self.held], y[self.held], None)
+        weight = None if weight is None else weight[self.held]
+        score = m._judge(X[self.held], y[self.held], weight)
         module.train()
         m.validation_scores_.append(score)
         m._stale = m._stale + 1 if score < m.best_validation_score_ + m.tol else 0

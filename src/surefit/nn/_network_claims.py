@@ -257,12 +257,13 @@ def _gradient_check(sample: _Sample) -> Claim:
             wide, narrow = (forward + backward) / 2, (near - under) / h
             apart = max(abs(forward - backward), abs(wide - narrow))
             tolerance = 4 * apart + 64 * _EPS * max(abs(above), abs(below)) / h
-            ratio = abs(wide - slope) / tolerance if tolerance > 0 else 0.0
+            off = abs(wide - slope)
+            ratio = off / tolerance if tolerance else math.inf if off else 0.0
             if not ratio >= best:
-                best, error = ratio, abs(wide - slope)
+                best, error = ratio, off
             if best <= 1:
                 break
-        worst, tried = max(worst, best), tried + 1
+        worst, tried = float(np.maximum(worst, best)), tried + 1  # NaN stays NaN
     nn.utils.vector_to_parameters(base, sample.weights)
     statement = (
         f"on {len(sample.rows)} rows in float64, autograd and central differences along {tried} random "

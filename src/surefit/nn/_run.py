@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ._state import collect, load_weights, restore, weights_of
+from ._state import collect, load_weights, restore, settings_of, weights_of
 from ._step import NonFiniteLoss, Step
 from .checkpoints import Checkpoints
 from .ema import EMA
@@ -69,6 +69,7 @@ class Run:
     every_steps: int | None
     every_minutes: float | None
     resume: bool
+    recipe: dict[str, Any]  # settings of the steps, which go on as they began
     look: Callable[[], tuple[float, dict[str, float]]] | None
     judged: bool  # whether what `look` gives is of validation data
     verbose: int
@@ -87,8 +88,11 @@ class Run:
         self.settings = {
             "seed": self.batches.seed, "batch_size": self.batches.batch_size,
             "rows": self.batches.n, "shuffle": bool(self.batches.shuffle),
-            "optimizer": type(self.optimizer).__name__,
+            "dtype": str(self.batches.dtype),
+            "optimizer": type(self.optimizer).__name__, **self.recipe,
+            "data": None if self.kept is None else self.batches.mark(),
         }  # fmt: skip
+        self.given = settings_of(self.optimizer)
 
     def go(self) -> Training:
         """To the end of the run."""
@@ -212,6 +216,10 @@ class Run:
             return self.stop
         if self._waited_enough():
             return f"the validation loss has not fallen for {self.waited} epochs"
+        if self.step > self.total:
+            return (
+                f"its checkpoint is of step {self.step}, beyond the {self.total} steps of this run"
+            )
         epochs, rest = divmod(self.total, self.batches.steps)
         return f"all {self.total} steps are done" if rest else f"all {epochs} epochs are done"
 
@@ -232,7 +240,8 @@ class Run:
         run = found["run"]
         self.step, self.spent, self.sums = run["step"], run["seconds"], run["sums"]
         self.best_value, self.waited = run["best_value"], run["waited"]
-        self.history = History.from_dict(found["history"])
+        losses = found["history"]["step_loss"].tolist()
+        self.history = History.from_dict(found["history"] | {"step_loss": losses})
         state, load = found.get("callback"), getattr(self.callback, "load_state_dict", None)
         if state is not None and load is not None:
             load(state)
@@ -249,15 +258,17 @@ class Run:
 
     def _save(self) -> None:
         self._check_weights()
-        tensors = collect(self.module, self.optimizer, self.average, self.best)
+        tensors = collect(self.module, self.optimizer, self.given, self.average, self.best)
         run = {
             "step": self.step, "seconds": self._clock(), "sums": self.sums,
             "best_value": self.best_value, "waited": self.waited, "asked": self.stop == _ASKED,
         }  # fmt: skip
         state_of = getattr(self.callback, "state_dict", None)
         if self.kept is not None and self.group.rank == 0:
+            losses = torch.tensor(self.history.step_loss, dtype=torch.float64)
             rest = {
-                "run": run, "settings": self.settings, "history": self.history.to_dict(),
+                "run": run, "settings": self.settings,
+                "history": self.history.to_dict() | {"step_loss": losses},  # long: not as text
                 "callback": None if state_of is None else state_of(),
             }  # fmt: skip
             self.kept.save(self.step, tensors | rest)

@@ -17,7 +17,7 @@ from .checkpoints import fit_to
 from .ema import EMA
 from .parallel import like, whole
 
-__all__ = ["collect", "load_weights", "restore", "weights_of"]
+__all__ = ["collect", "load_weights", "restore", "settings_of", "weights_of"]
 
 
 def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -36,10 +36,19 @@ def load_weights(module: nn.Module, weights: dict[str, Any]) -> None:
 def collect(
     module: nn.Module,
     optimizer: torch.optim.Optimizer,
+    given: list[dict[str, Any]],
     ema: EMA | None,
     best: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """The tensors of a run; all ranks must call this."""
+    """What a run has become; all ranks must call this.
+
+    Of the optimiser's settings only those are kept that are no longer as ``given``: some optimisers count
+    steps or find their rate there.
+    """
+    own = [
+        {k: v for k, v in now.items() if k not in before or not _same(v, before[k])}
+        for now, before in zip(settings_of(optimizer), given)
+    ]
     names = {id(p): name for name, p in module.named_parameters()}
     moments = {
         names[id(p)]: {key: whole(value) for key, value in state.items()}
@@ -48,9 +57,29 @@ def collect(
     return {
         "model": weights_of(module),
         "optimizer": moments,
+        "groups": own,
         "ema": None if ema is None else {name: whole(w) for name, w in ema.weights.items()},
         "best": None if best is None else {name: whole(w) for name, w in best.items()},
     }
+
+
+def settings_of(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    """The numbers and texts of each group of parameters, but for the learning rate, which is the run's."""
+    kinds = (bool, int, float, str, torch.Tensor, type(None))
+    return [
+        {
+            key: value.detach().clone() if isinstance(value, torch.Tensor) else value
+            for key, value in group.items()
+            if key not in ("params", "lr") and isinstance(value, kinds)
+        }
+        for group in optimizer.param_groups
+    ]
+
+
+def _same(value: Any, other: Any) -> bool:
+    if isinstance(value, torch.Tensor) and isinstance(other, torch.Tensor):
+        return torch.equal(value, other)
+    return type(value) is type(other) and bool(value == other)
 
 
 def restore(
@@ -79,6 +108,12 @@ def restore(
         id(p): k
         for k, p in enumerate(p for group in optimizer.param_groups for p in group["params"])
     }
+    still = [name for name in state["optimizer"] if id(parameters[name]) not in place]
+    if still:
+        raise CheckpointError(
+            f"the checkpoint is of another run: {', '.join(still[:10])} learnt there, and have requires_grad="
+            "False here. Let them learn, name another folder, or pass resume=False."
+        )
     moments = {
         place[id(parameters[name])]: {
             key: like(parameters[name], value)
@@ -90,10 +125,14 @@ def restore(
     }
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
-    if (ema is None) != (state["ema"] is None):
-        raise CheckpointError(
-            "one of checkpoint and run has an average of weights: pass ema as it was."
-        )
+    for group, own in zip(optimizer.param_groups, state["groups"]):
+        group.update(own)
+    for name in state["optimizer"]:
+        live_state = optimizer.state[parameters[name]]
+        for key, value in moments[place[id(parameters[name])]].items():
+            # torch gives all the weights' type, also what the optimiser keeps in another one
+            if isinstance(value, torch.Tensor) and live_state[key].dtype != value.dtype:
+                live_state[key] = value.to(live_state[key].device)
     if ema is not None:
         ema.weights = {name: like(parameters[name], w) for name, w in state["ema"].items()}
     best = state["best"]

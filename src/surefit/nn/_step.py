@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ._draws import drawing
 from .batches import Batches, mixed
 from .parallel import Replica
 from .precision import context
@@ -80,21 +81,32 @@ class Step:
         batches, replica = self.batches, self.replica
         rows = batches.rows(epoch, place)
         total = batches.total(rows)
-        _seed(mixed(batches.seed, step, replica.group.rank) >> 1, batches.device)
         parts = replica.parts(rows, self.accumulate)
         value: Any = None
-        found: Any
-        for k, (part, counts) in enumerate(parts):
-            try:
+        with drawing(mixed(batches.seed, step, replica.group.rank) >> 1, batches.device):
+            for k, (part, counts) in enumerate(parts):
                 with replica.backward(last=k == len(parts) - 1):
-                    found = self._part(part, total or 1.0, epoch, counts)
-                    (found if replica.scale == 1.0 else found * replica.scale).backward()
-            except (torch.OutOfMemoryError, MemoryError) as error:
-                found = None
-                traceback.clear_frames(error.__traceback__)  # these held what was worked out so far
-                raise self._out_of_memory(part, total or 1.0, epoch, len(rows)) from error
-            value = found.detach() if value is None else value + found.detach()
+                    found = self._descended(part, total or 1.0, epoch, counts, len(rows))
+                value = found if value is None else value + found
         return value, total
+
+    def _descended(
+        self, part: NDArray[np.int64], total: float, epoch: int, counts: bool, step: int
+    ) -> torch.Tensor:
+        """The loss of a part of so many rows of a step, whose gradient is added to the parameters'."""
+        found: Any
+        try:
+            found = self._part(part, total, epoch, counts)
+            (found if self.replica.scale == 1.0 else found * self.replica.scale).backward()
+            return found.detach()
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            found = None
+            traceback.clear_frames(error.__traceback__)  # these held what was worked out so far
+            raise self._out_of_memory(part, total, epoch, step) from error
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise self._too_few(part, step) from error
 
     def _part(
         self, rows: NDArray[np.int64], total: float, epoch: int, counts: bool = True
@@ -109,6 +121,14 @@ class Step:
         if not counts:
             return losses.sum() * 0.0
         return (losses if weight is None else losses * weight).sum() / total
+
+    def _too_few(self, part: NDArray[np.int64], step: int) -> ValueError:
+        """What to do about a part of too few rows for batch norm: most often the last batch of an epoch."""
+        return ValueError(
+            f"batch norm has no variance over {len(part)} row: of {self.batches.n} rows, batch_size="
+            f"{self.batches.batch_size} leaves a step of {step}, in {self.accumulate} part(s). Choose a "
+            "batch_size that leaves more, or less accumulate."
+        )
 
     def _out_of_memory(
         self, rows: NDArray[np.int64], total: float, epoch: int, step: int
@@ -138,21 +158,14 @@ class Step:
         return OutOfMemory(f"{told}, and a single row does not either: use a smaller module.")
 
 
-def _seed(seed: int, device: torch.device) -> None:
-    """As torch.manual_seed, which takes 0.2 ms where there is no CUDA device."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
-
-
 def per_sample(
-    loss: Callable[[Any, Any], torch.Tensor], output: Any, target: Any, n: int
+    loss: Callable[[Any, Any], torch.Tensor], output: Any, target: Any, n: int, name: str = "loss"
 ) -> torch.Tensor:
     """The losses of n samples, checked to be so many."""
     losses = loss(output, target)
     if losses.shape != (n,):
         raise ValueError(
-            f"loss must give one number a sample, shape ({n},), got shape {tuple(losses.shape)}: use "
+            f"{name} must give one number a sample, shape ({n},), got shape {tuple(losses.shape)}: use "
             'reduction="none", and sum over what belongs to one sample.'
         )
     return losses
@@ -169,7 +182,7 @@ def evaluate(
     module = replica.module
     replica.share_buffers()
     module.eval()
-    functions = [loss, *metrics.values()]
+    functions = {"loss": loss} | {f"metrics[{name!r}]": f for name, f in metrics.items()}
     sums = torch.zeros(len(functions), dtype=torch.float64, device=batches.device)
     with torch.no_grad():
         for place in range(batches.steps):
@@ -177,7 +190,10 @@ def evaluate(
                 x, y, weight = batches.fetch(part)
                 with context(dtype, batches.device):
                     output = replica.evaluator(x)
-                    found = [per_sample(f, output, y, len(part)).double() for f in functions]
+                    found = [
+                        per_sample(f, output, y, len(part), name).double()
+                        for name, f in functions.items()
+                    ]
                 if counts:
                     sums += torch.stack(
                         [(v if weight is None else v * weight).sum() for v in found]

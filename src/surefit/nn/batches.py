@@ -27,6 +27,7 @@ True
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from typing import Any
 
@@ -43,6 +44,7 @@ __all__ = ["Batches", "mixed", "row_at"]
 _ROUNDS = 6
 _CHUNK = 1 << 16  # places whose rows are found at once
 _WORD = (1 << 64) - 1
+_MARKED, _NUMBERS = 256, 1 << 20  # rows of a fingerprint at most, and their numbers
 
 
 def row_at(seed: int, epoch: int, index: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -182,6 +184,19 @@ class Batches:
         y = x if self._y is None else self._placed(_taken(self._y, rows), True)
         return x, y, weight
 
+    def mark(self) -> str | None:
+        """A fingerprint of some rows; None of a dataset, which may draw what it gives."""
+        if self._dataset is not None:
+            return None
+        count = min(self.n, _MARKED, max(1, _NUMBERS // max(1, self.fetch([0])[0].numel())))
+        digest = hashlib.blake2b(digest_size=8)
+        for part in self.fetch(np.linspace(0, self.n - 1, count)):
+            if isinstance(part, SparseRows):
+                digest.update(b"".join(array.tobytes() for array in part.copied()))
+            elif part is not None:
+                digest.update(part.contiguous().reshape(-1).view(torch.uint8).cpu().numpy())
+        return digest.hexdigest()
+
     # ------------------------------------------------------------------ sources
 
     def _sources(self, data: Any, weight: Any) -> tuple[Any, Any, Any]:
@@ -196,7 +211,7 @@ class Batches:
             if isinstance(X, RowBlocks):
                 X = _spooled(X)
             return self._source(X, False), None if y is None else self._source(y, True), weight
-        if isinstance(data, (np.ndarray, torch.Tensor)):
+        if isinstance(data, (np.ndarray, torch.Tensor)) or hasattr(data, "iloc"):  # or a table
             return self._source(data, False), None, weight
         if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
             self._dataset = data
@@ -218,8 +233,7 @@ class Batches:
             raise TypeError(f"{name} holds {array.dtype}, not numbers: encode it first.")
         if isinstance(array, np.memmap):
             return array  # stays on disk
-        if array.dtype.kind == "f" and array.dtype.itemsize != 8 and array.dtype.itemsize != 4:
-            array = array.astype(np.float32)
+        array = _native(array)
         whole = (
             array if array.flags.writeable and all(s >= 0 for s in array.strides) else array.copy()
         )
@@ -251,7 +265,14 @@ def _taken(source: Any, rows: NDArray[np.int64]) -> Any:
     if isinstance(source, torch.Tensor):
         # three times as fast as source[rows] for rows of pictures
         return source.index_select(0, torch.from_numpy(rows).to(source.device, non_blocking=True))
-    return torch.from_numpy(np.asarray(source[rows]))  # a copy, read from disk
+    return torch.from_numpy(_native(np.asarray(source[rows])))  # a copy, read from disk
+
+
+def _native(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of a type and an order of bytes that torch has."""
+    if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
+        return array.astype(np.float64 if array.dtype.itemsize > 8 else np.float32)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _collated(dataset: Any, rows: NDArray[np.int64]) -> tuple[Any, Any]:

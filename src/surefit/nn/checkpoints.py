@@ -2,8 +2,8 @@
 
 A file is in the safetensors format: tensors, and a JSON document in which a tensor is named by its place. No
 code is read from it and nothing is unpickled. It is written beside its place, synced and renamed, so that a
-crash or a full disk leaves the one before it. A checksum of the tensors tells a damaged file, in
-which case the one before it is used, with a warning.
+crash or a full disk leaves the one before it. A checksum of all that is in it tells a damaged
+file, in which case the one before it is used, with a warning.
 
 Examples
 --------
@@ -37,7 +37,7 @@ from .._files import write_atomically
 
 __all__ = ["CheckpointWarning", "Checkpoints", "fit_to", "read", "write"]
 
-FORMAT = 1
+FORMAT = 2
 _TENSOR = "tensor:"
 _NAME = re.compile(r"step-(\d{12})\.safetensors")
 
@@ -76,9 +76,9 @@ class Checkpoints:
 
     def save(self, step: int, state: Mapping[str, Any]) -> Path | None:
         """Write a state; where the disk refuses, warn and leave the ones before."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"step-{step:012d}.safetensors"
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             write(path, state)
         except OSError as error:
             last = self.files()
@@ -120,7 +120,7 @@ def write(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
 
     tensors: dict[str, torch.Tensor] = {}
     tree = _without_tensors(state, tensors)
-    document = {"format": FORMAT, "checksum": _checksum(tensors), "tree": tree}
+    document = {"format": FORMAT, "checksum": _checksum(tree, tensors), "tree": tree}
     blob = save(tensors, {"surefit": json.dumps(document)})
     write_atomically(os.path.abspath(path), [blob])
 
@@ -137,7 +137,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         document = json.loads(json.loads(blob[8 : 8 + size])["__metadata__"]["surefit"])
         if document["format"] != FORMAT:
             raise ValueError(f"its format is {document['format']!r}, this version reads {FORMAT}")
-        if document["checksum"] != _checksum(tensors):
+        if document["checksum"] != _checksum(document["tree"], tensors):
             raise ValueError("its checksum does not match its contents")
         tree = _with_tensors(document["tree"], tensors)
     except (OSError, SafetensorError, ValueError, LookupError, TypeError, struct.error) as error:
@@ -164,10 +164,11 @@ def fit_to(expected: Mapping[str, Any], found: Mapping[str, Any], what: str = "m
         )
 
 
-def _checksum(tensors: Mapping[str, torch.Tensor]) -> int:
-    value = 0
+def _checksum(tree: Any, tensors: Mapping[str, torch.Tensor]) -> int:
+    value = zlib.crc32(json.dumps(tree).encode())
     for name in sorted(tensors):
-        value = zlib.crc32(name.encode(), value)
+        kind = f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}"
+        value = zlib.crc32(kind.encode(), value)
         flat = tensors[name].detach().contiguous().reshape(-1)
         value = zlib.crc32(flat.view(torch.uint8).numpy(), value) if flat.numel() else value
     return value

@@ -44,7 +44,8 @@ class EMA:
         if not 0 <= decay < 1:
             raise ValueError(f"ema must be in [0, 1), got {decay!r}; 0.999 is usual.")
         self.decay = float(decay)
-        self._live = dict(module.named_parameters())
+        named = module.named_parameters()  # whole numbers have no mean, and are not learnt
+        self._live = {name: p for name, p in named if p.is_floating_point() or p.is_complex()}
         self.weights = {name: p.detach().clone() for name, p in self._live.items()}
 
     @torch.no_grad()

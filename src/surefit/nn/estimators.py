@@ -359,6 +359,7 @@ class NeuralClassifier(ClassifierMixin, Neural, ClassifierPart):
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=first)
         if first:
             self._set_classes(np.unique(classes))
+            self._known(y)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
                 f"classes={classes!r} is not the same as on last call to partial_fit, was: {self.classes_!r}"

@@ -189,6 +189,7 @@ class MLPClassifier(ClassifierMixin, BaseMLP, ClassifierPart):
         if first:
             given = np.arange(y.shape[1]) if y.ndim > 1 else np.unique(classes)
             self._set_classes(given, several=y.ndim > 1)
+            self._known(y)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
                 f"classes={classes!r} is not the same as on last call to partial_fit, was: {self.classes_!r}"
@@ -212,8 +213,10 @@ class MLPClassifier(ClassifierMixin, BaseMLP, ClassifierPart):
         p = z.sigmoid().numpy()
         if self.n_outputs_ > 1:
             return p
+        if len(self.classes_) == 1:  # which is certain, whatever the output
+            return np.ones_like(p)
         # 1 - p would be 0 from z = 37 on
-        return np.hstack([(-z).sigmoid().numpy(), p])[:, : len(self.classes_)]
+        return np.hstack([(-z).sigmoid().numpy(), p])
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """The logarithm of :meth:`predict_proba`, without underflow."""
@@ -223,8 +226,9 @@ class MLPClassifier(ClassifierMixin, BaseMLP, ClassifierPart):
         yes = nn.functional.logsigmoid(z)
         if self.n_outputs_ > 1:
             return yes.numpy()
-        both = torch.cat([nn.functional.logsigmoid(-z), yes], dim=1)
-        return both.numpy()[:, : len(self.classes_)]
+        if len(self.classes_) == 1:
+            return np.zeros_like(yes.numpy())
+        return torch.cat([nn.functional.logsigmoid(-z), yes], dim=1).numpy()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -266,7 +270,7 @@ class MLPClassifier(ClassifierMixin, BaseMLP, ClassifierPart):
         return y if y.ndim == 1 and self.n_outputs_ == 1 else None
 
     def _judge(self, X: Any, y: Any, weight: Any) -> float:
-        return float(accuracy_score(y, self.predict(X)))
+        return float(accuracy_score(y, self.predict(X), sample_weight=weight))
 
 
 class MLPRegressor(RegressorMixin, BaseMLP):
@@ -441,7 +445,10 @@ class MLPRegressor(RegressorMixin, BaseMLP):
         return _poisson_loss if self.loss == "poisson" else _squared_loss
 
     def _judge(self, X: Any, y: Any, weight: Any) -> float:
-        return float(r2_score(y, self.predict(X)))
+        found = self.predict(X)
+        if not np.isfinite(found).all():  # no score, as in scikit-learn
+            return np.nan
+        return float(r2_score(y, found, sample_weight=weight))
 
 
 # ------------------------------------------------------------------------ losses, one number a row

@@ -124,7 +124,8 @@ def make_optimizer(
                 f"optimizer must be 'sign', {', '.join(map(repr, _NAMES))}, or a class or function "
                 f"called as optimizer(groups, lr=lr), got {optimizer!r}."
             )
-        fused = {"fused": True} if _plain(groups, _FUSED.get(name, ())) else {}
+        sparse = any(getattr(part, "sparse", False) is True for part in module.modules())
+        fused = {} if sparse or not _plain(groups, _FUSED.get(name, ())) else {"fused": True}
         return getattr(torch.optim, _NAMES[name])(groups, lr=lr, **fused)
     if isinstance(optimizer, torch.optim.Optimizer) or not callable(optimizer):
         raise TypeError(

@@ -125,13 +125,13 @@ def whole(value: Any) -> Any:
 
 
 def like(target: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """A whole tensor in the place, the split and the strides of another of its shape.
+    """A whole tensor, of its own type, in the place, the split and the strides of another of its shape.
 
     Fused optimisers go through the memory of weights and moments side by side, whatever their strides say.
     """
     if not hasattr(target, "full_tensor"):
-        return torch.empty_like(target, requires_grad=False).copy_(value)
-    moved = value.to(target.device, target.dtype)
+        return torch.empty_like(target, dtype=value.dtype, requires_grad=False).copy_(value)
+    moved = value.to(target.device)
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(moved, target.device_mesh, target.placements)

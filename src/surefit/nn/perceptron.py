@@ -132,14 +132,14 @@ def _forward(
 ) -> tuple[torch.Tensor, list[Any]]:
     """(outputs, the input of each layer)."""
     inputs: list[Any] = []
-    x = rows
+    x = rows.to("cpu", learnt[0].dtype) if isinstance(rows, SparseRows) else rows
     for W, b in zip(learnt[::2], learnt[1::2]):
         if inputs:
             x = _IN_PLACE[activation](x)
         inputs.append(x)
         W, b = W.detach(), b.detach()
         if isinstance(x, SparseRows):
-            x = product(x.to("cpu", W.dtype), W.t()).add_(b)
+            x = product(x, W.t()).add_(b)
         else:
             x = affine(x, W, b)
     return x, inputs

@@ -87,9 +87,14 @@ class SparseRows:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        values = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
+        # scipy keeps data that are a part of a longer array; kernels go through memory number by number
+        kind = X.data.dtype if X.data.dtype in (np.float32, np.float64) else np.float64
+        indices, values = (
+            np.ascontiguousarray(X.indices, np.int32),
+            np.ascontiguousarray(X.data, kind),
+        )
         bounds = X.indptr.astype(np.int64)
-        return cls(bounds[:-1], bounds[1:], X.indices.astype(np.int32), values, X.shape[1])
+        return cls(bounds[:-1], bounds[1:], indices, values, X.shape[1])
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -120,7 +125,7 @@ class SparseRows:
         kind = np.float64 if dtype == torch.float64 else np.float32
         if dtype is None or self.values.dtype == kind:
             return self
-        bounds, indices, values = self._copied()
+        bounds, indices, values = self.copied()
         return SparseRows(bounds[:-1], bounds[1:], indices, values.astype(kind), self.width)
 
     def numel(self) -> int:
@@ -129,6 +134,8 @@ class SparseRows:
 
     def __getitem__(self, rows: slice) -> SparseRows:
         """Consecutive rows."""
+        if rows.step not in (None, 1):  # kernels go through starts and ends number by number
+            return self.take(np.arange(len(self))[rows])
         return SparseRows(self.starts[rows], self.ends[rows], self.indices, self.values, self.width)
 
     def take(self, rows: NDArray[np.int64]) -> SparseRows:
@@ -137,10 +144,10 @@ class SparseRows:
 
     def dense(self) -> torch.Tensor:
         """The same rows, zeros included."""
-        bounds, indices, values = self._copied()
+        bounds, indices, values = self.copied()
         return torch.from_numpy(sp.csr_array((values, indices, bounds), self.shape).toarray())
 
-    def _copied(self) -> tuple[Any, Any, Any]:
+    def copied(self) -> tuple[Any, Any, Any]:
         """The entries of these rows alone, one row after another."""
         bounds = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self.ends - self.starts, out=bounds[1:])
@@ -175,6 +182,7 @@ def product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
     tensor([[6.],
             [1.]], dtype=torch.float64)
     """
+    _fits(rows, table, rows.width)
     out = torch.empty((len(rows), table.shape[1]), dtype=table.dtype)
     panels, words, kept = _words(rows, table, out)
     _team.run(PRODUCT[rows.values.dtype], HEAD, panels, words)
@@ -184,6 +192,7 @@ def product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
 
 def transposed_product(rows: SparseRows, table: torch.Tensor) -> torch.Tensor:
     """X' @ table, for a table with as many rows as X, on the processor; it lies column by column."""
+    _fits(rows, table, len(rows))
     width, shares = rows.width, _team.threads()
     out = torch.empty((table.shape[1], width), dtype=table.dtype).t()
     panels, words, kept = _words(rows, table, out)
@@ -217,6 +226,17 @@ class _Linear(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, slope: torch.Tensor) -> tuple[None, torch.Tensor, torch.Tensor]:
         return None, transposed_product(ctx.rows, slope).t(), slope.sum(dim=0)
+
+
+def _fits(rows: SparseRows, table: torch.Tensor, length: int) -> None:
+    """The kernels believe what they are told: a shorter table, or narrower numbers, would be read beyond."""
+    kind = torch.float64 if rows.values.dtype == np.float64 else torch.float32
+    if table.dtype != kind or table.ndim != 2 or len(table) != length or table.device.type != "cpu":
+        raise ValueError(
+            f"table must be a matrix of {length} rows of {kind} on the processor, as the rows are, got "
+            f"{tuple(table.shape)} of {table.dtype} on {table.device}: convert it, or the rows by "
+            "rows.to(device, dtype)."
+        )
 
 
 def _words(rows: SparseRows, table: torch.Tensor, out: torch.Tensor) -> tuple[int, list[int], Any]:

@@ -25,7 +25,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from .._counts import check_counts, is_whole
 from ..distributed import ALONE, connect
+from ._draws import callers_kept
 from ._run import Run, Training
 from ._step import NonFiniteLoss, OutOfMemory, Step, evaluate
 from .batches import Batches
@@ -155,14 +157,20 @@ def train(
     >>> done.stop, done.step, round(net.weight.item(), 3), round(net.bias.item(), 3)
     ('all 60 epochs are done', 240, 3.0, 1.0)
     """
-    _check(epochs=epochs, patience=patience, every_steps=every_steps, max_steps=max_steps)
+    limits = {"patience": patience, "every_steps": every_steps, "max_steps": max_steps}
+    check_counts(
+        epochs=epochs, batch_size=batch_size, accumulate=accumulate, keep=keep,
+        **{name: value for name, value in limits.items() if value is not None},
+    )  # fmt: skip
+    if not is_whole(seed, -math.inf):
+        raise ValueError(f"seed must be a whole number, got {seed!r}.")
     _check_positive(clip=clip, every_minutes=every_minutes, max_time=max_time)
     if patience is not None and validation is None:
         raise ValueError(f"patience={patience} needs validation data: pass validation=(X, y).")
     with contextlib.ExitStack() as stack:
         group = ALONE if parallel is None else stack.enter_context(connect())
         where = pick_device(device, module)
-        stack.enter_context(torch.random.fork_rng([where] if where.type == "cuda" else []))
+        stack.enter_context(callers_kept(where))
         module.to(where).train()
         if where.type == "cuda" and any(isinstance(part, nn.Conv2d) for part in module.modules()):
             module.to(memory_format=torch.channels_last)  # what the tensor cores read; same numbers
@@ -196,16 +204,15 @@ def train(
             total=total, clip=clip, patience=patience, callback=callback, max_time=max_time,
             kept=None if checkpoint is None else Checkpoints(checkpoint, keep),
             every_steps=every_steps, every_minutes=every_minutes, resume=resume,
+            recipe={
+                "lr": float(lr), "weight_decay": float(weight_decay), "warmup": float(warmup),
+                "schedule": schedule if isinstance(schedule, str) else "a function",
+                "clip": None if clip is None else float(clip), "ema": None if ema is None else float(ema),
+            },
             look=None if held is None else partial(evaluate, replica, held, loss, metrics or {}, cast),
             judged=validation is not None, verbose=verbose,
         )  # fmt: skip
         return run.go()
-
-
-def _check(**given: int | None) -> None:
-    for name, value in given.items():
-        if value is not None and (isinstance(value, bool) or int(value) != value or value < 1):
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
 
 
 def _check_positive(**given: float | None) -> None:
