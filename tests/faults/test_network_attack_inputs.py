@@ -198,7 +198,7 @@ def test_time_that_ran_out_is_said(case):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_iter": 0}, "n_iter must be at least 1"),
+        ({"n_iter": 0}, "n_iter must be a whole number of at least 1"),
         ({"step_size": -1.0}, "step_size must be positive"),
         ({"mode": "x"}, "mode must be"),
     ],

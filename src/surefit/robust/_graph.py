@@ -5,7 +5,8 @@ inputs come first. Only what is listed in :data:`SUPPORTED` is read; anything el
 ``NotImplementedError`` with its name, since a bound that skipped a layer would be wrong.
 
 The network is the one at rest: batch norms use their running statistics and dropout does nothing. A module
-with such a layer in training mode is refused.
+with such a layer in training mode is refused; so is one with hooks, which ``torch.fx`` does not see, and one
+that reads a value after another layer has written into it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ SUPPORTED = (
     "padding with zeros, Dropout, Identity, sums of two branches, and sums, products and quotients with "
     "constants"
 )
+_IN_PLACE: dict[Any, str] = {
+    operator.iadd: "add",
+    operator.isub: "sub",
+    operator.imul: "mul",
+    operator.itruediv: "truediv",
+}
 _BATCH = -(2**40)  # stands for the number of rows wherever a module asks for it
 
 
@@ -72,14 +79,42 @@ class Graph:
 
 def traced(module: nn.Module) -> fx.GraphModule:
     """What ``forward`` does, as ``torch.fx`` writes it down."""
+    for name, part in module.named_modules():
+        if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):
+            raise _unsupported(
+                name or type(module).__name__,
+                "hooks and replaced forward functions; remove them first, as "
+                "torch.nn.utils.remove_weight_norm does",
+            )
     root = module if list(module.children()) else nn.Sequential(module)  # a layer alone stays whole
     try:
-        return fx.GraphModule(root, fx.Tracer().trace(root))
+        return fx.GraphModule(root, _Tracer().trace(root))
     except Exception as error:
         raise NotImplementedError(
             f"{type(module).__name__} cannot be written as a fixed list of layers ({error}); its forward "
             f"must not depend on values. Supported: {SUPPORTED}."
         ) from error
+
+
+class _Proxy(fx.Proxy):
+    """x += y stays what it is (``torch.fx`` writes x + y), since other names of x see it too."""
+
+    def __iadd__(self, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", operator.iadd, (self, other), {})
+
+    def __isub__(self, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", operator.isub, (self, other), {})
+
+    def __imul__(self, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", operator.imul, (self, other), {})
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", operator.itruediv, (self, other), {})
+
+
+class _Tracer(fx.Tracer):
+    def proxy(self, node: fx.Node) -> fx.Proxy:
+        return _Proxy(node, self)
 
 
 def build(
@@ -99,6 +134,8 @@ class _Reader:
         self, plan: fx.GraphModule, shape: tuple[int, ...], dtype: torch.dtype | None
     ) -> None:
         self.plan, self.dtype, self.nodes = plan, dtype, [Node("input", None, (), tuple(shape))]
+        self.memory = [0]  # of each node: views have that of what they are views of
+        self.written: dict[int, int] = {}  # the last node that wrote into a memory
         first = next((p for p in (*plan.parameters(), *plan.buffers())), None)
         self.device = torch.device("cpu") if first is None else first.device
 
@@ -118,8 +155,9 @@ class _Reader:
             args = fx.node.map_arg(step.args, lambda n: values[n])
             kwargs = fx.node.map_arg(step.kwargs, lambda n: values[n])
             if step.op == "output":
+                self._check_current(step.name, args)
                 return self._graph(args[0], prune)
-            values[step] = self._step(step, args, dict(kwargs))
+            values[step] = self._read(step, args, dict(kwargs))
         raise NotImplementedError("the module gives no output.")
 
     def _graph(self, out: Any, prune: bool) -> Graph:
@@ -145,6 +183,27 @@ class _Reader:
         return Graph(tuple(nodes), self.device)
 
     # ------------------------------------------------------------------ one call
+
+    def _read(self, step: fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
+        """The value of a step; what cannot be read is named, and so is memory that was written over."""
+        self._check_current(step.name, (args, kwargs))
+        into = _written(step, args, kwargs, self.plan)
+        try:
+            value = self._step(step, args, kwargs)
+        except (AttributeError, IndexError, KeyError, TypeError) as error:
+            raise _unsupported(step.name, f"this use of {step.target} ({error})") from error
+        if isinstance(into, _Handle) and isinstance(value, _Handle) and value != into:
+            self.memory[value.index] = self.memory[into.index]
+            self.written[self.memory[into.index]] = value.index
+        return value
+
+    def _check_current(self, name: str, values: Any) -> None:
+        for handle in (h for h in _flat(values) if isinstance(h, _Handle)):
+            if self.written.get(self.memory[handle.index], -1) > handle.index:
+                raise NotImplementedError(
+                    f"{name} reads a value that another layer changed in place: no bound is given. Make "
+                    "that layer inplace=False."
+                )
 
     def _step(self, step: fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
         name = str(step.target) if step.op in ("call_module", "get_attr") else step.name
@@ -207,8 +266,11 @@ class _Reader:
         raise _unsupported(name, type(m).__name__)
 
     def _call(self, name: str, call: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        args = args or [kwargs.pop("input")]
         x, rest = args[0], args[1:]
         kwargs.pop("inplace", None)
+        if kwargs.pop("out", None) is not None:
+            raise _unsupported(name, f"{call} with out=")
         for old in ("input", "negative_slope", "alpha", "p"):
             if old in kwargs and (old != "alpha" or call == "elu"):
                 rest = [*rest, kwargs.pop(old)]
@@ -233,14 +295,14 @@ class _Reader:
                 raise _unsupported(name, "flatten that mixes rows or stops early; flatten(1)")
             return self._reshape(name, x, (_BATCH, *self._shape(x)[: start - 1], -1))
         if call in ("contiguous", "dropout", "dropout2d", "detach"):
-            if kwargs.get("training", False):
+            if kwargs.get("training") or kwargs.get("train") or rest[1:2] == [True]:
                 raise ValueError(f"{name} is a dropout in training mode: call module.eval() first.")
             return x
         if call == "size":
-            whole = (_BATCH, *self._shape(x))
+            whole = torch.Size((_BATCH, *self._shape(x)))
             return whole if not rest else whole[rest[0]]
         if call == "getattr" and rest == ["shape"]:
-            return (_BATCH, *self._shape(x))
+            return torch.Size((_BATCH, *self._shape(x)))
         if call == "getitem":
             return self._slice(name, x, rest[0])
         if call == "pad":
@@ -267,7 +329,14 @@ class _Reader:
     def _add(self, name: str, op: Any, inputs: tuple[Any, ...], shape: tuple[int, ...]) -> _Handle:
         places = tuple(i.index for i in inputs)
         self.nodes.append(Node(name, op, places, tuple(shape)))
+        self.memory.append(len(self.nodes) - 1)
         return _Handle(len(self.nodes) - 1)
+
+    def _view(self, name: str, function: Any, x: _Handle) -> _Handle:
+        """An affine node that shares its input's memory."""
+        seen = self._affine(name, Rearranged(function), x)
+        self.memory[seen.index] = self.memory[x.index]
+        return seen
 
     def _affine(self, name: str, op: Affine, x: _Handle) -> _Handle:
         weight = op.weight
@@ -310,9 +379,9 @@ class _Reader:
         return Scaled(scale.reshape(-1, *ends), (shift - mean * scale).reshape(-1, *ends), size)
 
     def _arithmetic(self, name: str, call: str, args: list[Any], kwargs: dict[str, Any]) -> _Handle:
-        a, b = (*args, None)[:2]
-        if kwargs.get("alpha", 1) != 1 or kwargs.get("rounding_mode") is not None:
-            raise _unsupported(name, f"{call} with {kwargs}")
+        a, b = (*args, kwargs.get("other"))[:2]
+        if len(args) > 2 or kwargs.get("alpha", 1) != 1 or kwargs.get("rounding_mode") is not None:
+            raise _unsupported(name, f"{call} with {args[2:] or kwargs}")
         if isinstance(a, _Handle) and isinstance(b, _Handle):
             if call not in ("add", "iadd") or self._shape(a) != self._shape(b):
                 raise _unsupported(name, f"{call} of shapes {self._shape(a)}, {self._shape(b)}")
@@ -321,11 +390,14 @@ class _Reader:
         ones = torch.ones((), dtype=self.dtype or torch.float32, device=self.device)
         if call == "neg":
             return self._affine(name, Scaled(-ones, None, None), x)
-        value = constant if isinstance(constant, Tensor) else ones * float(constant)
+        value = self._tensor(constant) if isinstance(constant, Tensor) else ones * float(constant)
         if value.dim() > len(self._shape(x)):
             if value.dim() > len(self._shape(x)) + 1 or value.shape[0] != 1:
                 raise _unsupported(name, f"{call} with a constant of shape {tuple(value.shape)}")
             value = value[0]
+        ends = zip(reversed(value.shape), reversed(self._shape(x)))
+        if any(had == 1 < given for given, had in ends):
+            raise _unsupported(name, f"{call} with a constant that has more entries than a row")
         if call in ("add", "iadd"):
             return self._affine(name, Scaled(ones, value, None), x)
         if call == "sub":
@@ -347,7 +419,7 @@ class _Reader:
                 name, f"reshape of rows of shape {self._shape(x)} to {wanted}, which mixes rows"
             )
         shape = tuple(rest)
-        return self._affine(name, Rearranged(lambda t: t.reshape(t.shape[0], *shape)), x)
+        return self._view(name, lambda t: t.reshape(t.shape[0], *shape), x)
 
     def _slice(self, name: str, x: _Handle, index: Any) -> _Handle:
         whole = slice(None)
@@ -356,7 +428,7 @@ class _Reader:
             p is Ellipsis or isinstance(p, slice) for p in parts
         ):
             raise _unsupported(name, f"indexing with {index}; slices that keep all rows")
-        return self._affine(name, Rearranged(lambda t: t[parts]), x)
+        return self._view(name, lambda t: t[parts], x)
 
     def _pad(self, name: str, x: _Handle, rest: list[Any], kwargs: dict[str, Any]) -> _Handle:
         widths = tuple(rest[0] if rest else kwargs["pad"])
@@ -444,10 +516,19 @@ def _flat(values: Any) -> list[Any]:
     return [values]
 
 
+def _written(step: fx.Node, args: Any, kwargs: dict[str, Any], plan: fx.GraphModule) -> Any:
+    """What a step writes into, if it works in place."""
+    target = step.target
+    if step.op == "call_module":
+        inside = getattr(plan.get_submodule(str(target)), "inplace", False)
+    else:
+        name = target if isinstance(target, str) else getattr(target, "__name__", "")
+        inside = kwargs.get("inplace", False) or target in _IN_PLACE or name.endswith("_")
+    return (args[0] if args else kwargs.get("input")) if inside else None
+
+
 def _name(function: Any) -> str:
-    if function is operator.iadd:
-        return "add"
-    return str(getattr(function, "__name__", function)).lstrip("_")
+    return _IN_PLACE.get(function) or str(getattr(function, "__name__", function)).lstrip("_")
 
 
 def _unsupported(name: str, what: str) -> NotImplementedError:

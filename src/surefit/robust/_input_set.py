@@ -25,6 +25,7 @@ from .threat import Threat
 __all__ = ["Ball", "ball", "check_threat"]
 
 _STEPS = 8
+_UNDER = 1e-150  # at least what a norm loses where squares underflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Ball:
             middle = 0.5 * (low + high)
             return (a * middle).sum(dim=2) - (length * (high - middle)).sum(dim=2), size
         radius = self.radius[:, None]
-        norm = a.square().sum(dim=2).sqrt()
+        norm = torch.linalg.vector_norm(a, dim=2) + _UNDER  # its gradient at 0 is 0
         start = (a * x).sum(dim=2)
         size = size + (length * x.abs()).sum(dim=2) + radius * norm
         found = start - radius * norm
@@ -65,7 +66,7 @@ def _cut(a: Tensor, down: Tensor, up: Tensor, radius: Tensor, norm: Tensor) -> T
     """A lower bound of <a, delta> for delta in the ball and the box."""
     tiny = torch.finfo(a.dtype).tiny
     with torch.no_grad():
-        t = radius / norm.clamp(min=tiny)
+        t = (radius / norm.clamp(min=tiny)).clamp(max=1e150)
         for _ in range(_STEPS):
             move = -t[..., None] * a
             free = (move > down) & (move < up)
@@ -77,7 +78,7 @@ def _cut(a: Tensor, down: Tensor, up: Tensor, radius: Tensor, norm: Tensor) -> T
     share = (-t[..., None] * a).clamp(down, up) / t[..., None]  # -a'
     rest = a + share
     box = torch.where(rest > 0, rest * down, rest * up).sum(dim=2)
-    ball = box - radius * share.square().sum(dim=2).sqrt()
+    ball = box - radius * (torch.linalg.vector_norm(share, dim=2) + _UNDER)
     alone = torch.where(a > 0, a * down, a * up).sum(dim=2)
     return torch.maximum(ball, alone)
 

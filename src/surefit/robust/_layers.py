@@ -18,6 +18,8 @@ from torch.nn import functional as F
 
 __all__ = ["Affine", "Convolution", "Dense", "Rearranged", "Scaled"]
 
+_UNDER = 1e-150  # at least what a norm loses where squares underflow
+
 
 class Affine:
     """y = L(x) + bias. ``bias_size`` bounds what was rounded when the bias was made."""
@@ -74,7 +76,7 @@ class Dense(Affine):
         return a @ self.weight
 
     def lengths(self) -> Tensor | None:
-        return self.weight.square().sum(dim=1).sqrt()
+        return self.weight.square().sum(dim=1).sqrt() + _UNDER
 
     weight: Tensor
 
@@ -117,7 +119,8 @@ class Convolution(Affine):
         )  # fmt: skip
 
     def lengths(self) -> Tensor | None:
-        return self.weight.flatten(1).square().sum(dim=1).sqrt().reshape(-1, *[1] * self.d)
+        lengths = self.weight.flatten(1).square().sum(dim=1).sqrt() + _UNDER
+        return lengths.reshape(-1, *[1] * self.d)
 
 
 class Scaled(Affine):

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
+from .._namespace import to_numpy
 from ._attack import AttackResult
 from ._ball import Ball, check_threat, spread
 from .network import Network, network
@@ -77,7 +78,7 @@ def finish(case: Case, found: Any, queries: Any, ball: Ball | None = None) -> At
     points: Any = x_adv
     if not isinstance(case.given, torch.Tensor):
         shape = np.shape(case.given)
-        points = x_adv.cpu().numpy()
+        points = to_numpy(x_adv)
         points = points.reshape(shape) if points.size == int(np.prod(shape)) else points
     return AttackResult(points, success.cpu().numpy(), loss.cpu().numpy(), total.cpu().numpy())
 

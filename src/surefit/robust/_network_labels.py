@@ -39,7 +39,7 @@ def network_scores(
                 X.shape[: values.ndim] if values.ndim == 1 else X.shape
             )
         kind = np.asarray(X).dtype if np.asarray(X).dtype.kind == "f" else np.float64
-        found = values.cpu().numpy().astype(kind)
+        found = to_numpy(values).astype(kind)
         return found if found.ndim == 1 else found.reshape(np.shape(X))
 
     def labels(X: Any) -> Any:
@@ -81,7 +81,7 @@ def network_decision_based(
     net.codes(y)
     check_threat(threat, tuple(x.shape[1:]))
     known = network_scores(net, shape=tuple(x.shape[1:]))
-    flat = x.flatten(1).cpu().numpy()
+    flat = to_numpy(x.flatten(1))
     box = [part.to(x.dtype) for part in limits_of(threat, x)]
     if bool(((x >= box[0]) & (x <= box[1])).all()):
         # the walk leaves the box; f(clip(x)) has the labels of points that do not
@@ -91,7 +91,7 @@ def network_decision_based(
 
         plain = known.labels
         known = dataclasses.replace(known, labels=labels)
-    pool = None if starts is None else net.tensor(starts).flatten(1).cpu().numpy()
+    pool = None if starts is None else to_numpy(net.tensor(starts).flatten(1))
     found = decision_based(known, flat, to_numpy(y), threat, starts=pool, **options)
     points: Any = found.x_adv.reshape(tuple(X.shape) if hasattr(X, "shape") else np.shape(X))
     if is_torch(X):

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from .._counts import check_counts
 from ._attack import AttackResult
 from ._ball import Ball
 from ._network_attack import Pool, begin, descent, finish, margins, odds, seed_of
@@ -64,10 +65,7 @@ def network_pgd(
     batch_size: int = 512,
 ) -> AttackResult:
     """Projected steps from several starts; see :func:`surefit.robust.pgd`."""
-    if n_iter < 1 or restarts < 1:
-        raise ValueError(
-            f"n_iter and restarts must be at least 1, got n_iter={n_iter!r}, restarts={restarts!r}."
-        )
+    check_counts(n_iter=n_iter, restarts=restarts)
     if step_size is not None and not step_size > 0:
         raise ValueError(f"step_size must be positive, got {step_size!r}.")
     net, seed = network(model, classes), seed_of(random_state)

@@ -29,6 +29,8 @@ from typing import Any
 
 import torch
 
+from .._counts import check_counts
+from .._namespace import to_numpy
 from ._attack import AttackResult
 from ._ball import Ball, lengths, limits_of, spread
 from ._network_attack import Case, Pool, begin, descent, finish, seed_of
@@ -188,7 +190,7 @@ def minimum_norm(
         x[case.rows] = pool.found
         distance[case.rows.cpu()] = far.double().cpu()
         queries[case.rows.cpu()] = asked.cpu()
-    return Boundary(x.cpu().numpy(), distance.numpy(), queries.numpy())
+    return Boundary(to_numpy(x), distance.numpy(), queries.numpy())
 
 
 # ------------------------------------------------------------------------ the walk
@@ -198,10 +200,7 @@ def _nearest(
     case: Case, pool: Pool, n_iter: int, restarts: int, targets: int, seed: int, compact: bool
 ) -> tuple[Any, Any]:
     """Distances of the points left in ``pool.found``, and rows asked about, for the rows of the case."""
-    if n_iter < 1 or restarts < 1 or targets < 1:
-        raise ValueError(
-            f"n_iter, restarts and targets must be at least 1, got {n_iter!r}, {restarts!r}, {targets!r}."
-        )
+    check_counts(n_iter=n_iter, restarts=restarts, targets=targets)
     net, norm = case.net, case.threat.norm
     lower, upper = limits_of(case.threat, case.x)
     box = (lower.to(case.x.dtype), upper.to(case.x.dtype))

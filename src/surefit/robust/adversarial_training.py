@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from .._counts import check_counts
 from ..nn.precision import autocast, context
 from ._ball import Ball, check_threat, lengths, spread
 from ._network_attack import odds
@@ -80,8 +81,7 @@ class AdversarialTraining:
             raise TypeError(
                 f"threat must be a Threat, such as Threat(0.1), got {type(threat).__name__}."
             )
-        if isinstance(n_iter, bool) or n_iter < 1:
-            raise ValueError(f"n_iter must be at least 1, got {n_iter!r}.")
+        check_counts(n_iter=n_iter)
         if step_size is not None and not step_size > 0:
             raise ValueError(f"step_size must be positive, got {step_size!r}.")
         if mode not in ("train", "eval"):
@@ -105,8 +105,8 @@ class AdversarialTraining:
         with _held(module, self.mode), numbers:
             for _ in range(self.n_iter):
                 with torch.enable_grad():
-                    at = point.requires_grad_(True)
-                    value = loss(module(at), target).sum()
+                    at = point.detach().requires_grad_(True)
+                    value = loss(module(at.clone()), target).sum()  # it may write into what it gets
                     (g,) = torch.autograd.grad(value, at)
                 point = ball.project(at.detach() + alpha * ball.direction(g))
         return point

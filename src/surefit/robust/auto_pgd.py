@@ -27,6 +27,7 @@ from typing import Any
 
 import torch
 
+from .._counts import check_counts
 from ._attack import AttackResult
 from ._ball import Ball, spread
 from ._network_attack import Loss, Pool, begin, descent, finish, margins, odds, seed_of
@@ -133,10 +134,7 @@ def apgd(
     """
     if loss not in ("ce", "dlr", "targeted"):
         raise ValueError(f"loss must be 'ce', 'dlr' or 'targeted', got {loss!r}.")
-    if n_iter < 1 or restarts < 1 or targets < 1:
-        raise ValueError(
-            f"n_iter, restarts and targets must be at least 1, got {n_iter!r}, {restarts!r}, {targets!r}."
-        )
+    check_counts(n_iter=n_iter, restarts=restarts, targets=targets)
     net, seed = network(model, classes), seed_of(random_state)
     with net.held():
         case = begin(net, X, y, threat, batch_size=batch_size)

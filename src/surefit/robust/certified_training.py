@@ -99,16 +99,21 @@ class IntervalTraining(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores (n, k) at rest; (n, k + k²) in training: scores, then all margins' lower bounds."""
-        scores = self.module(x)
         if not self.training:
-            return scores
+            return self.module(x)
+        scores = self.module(x.clone())  # it may write into what it gets
+        if scores.shape[-1] == 1:
+            raise ValueError(
+                "module has one output column; training by intervals compares two or more: end it in "
+                "Linear(..., 2), whose difference is the one score."
+            )
         self.passes += 1
         eps = self.eps * self.share
         low, high = x - eps, x + eps
-        if self.lower is not None:
-            low = low.clamp(min=self.lower)
+        if self.lower is not None:  # a row outside the box is not forced into it
+            low = torch.minimum(x, low.clamp(min=self.lower))
         if self.upper is not None:
-            high = high.clamp(max=self.upper)
+            high = torch.maximum(x, high.clamp(max=self.upper))
         graph = build(self.plan[0], tuple(x.shape[1:]), dtype=None)
         return torch.cat([scores, interval_margins(graph, low, high).flatten(1)], dim=1)
 

@@ -205,8 +205,8 @@ def crown_refine(ranges: Ranges, index: int, cells: int) -> None:
         a[0, torch.arange(len(part), device=low.device), part] = 1.0
         a = torch.cat([a, -a], dim=1).reshape(1, -1, *node.shape)
         found = lower_functional(ranges, index, a)
-        low[:, part] = torch.maximum(low[:, part], found[:, : len(part)])
-        high[:, part] = torch.minimum(high[:, part], -found[:, len(part) :])
+        low[:, part] = torch.fmax(low[:, part], found[:, : len(part)])  # NaN is no bound
+        high[:, part] = torch.fmin(high[:, part], -found[:, len(part) :])
     ranges.low[index], ranges.high[index] = (
         low.reshape(-1, *node.shape),
         high.reshape(-1, *node.shape),
@@ -242,7 +242,7 @@ def alpha_crown(
             loss = -found.sum()
             optimizer.zero_grad()
             loss.backward()
-        best = torch.maximum(best, found.detach())
+        best = torch.fmax(best, found.detach())
         optimizer.step()
         with torch.no_grad():
             for slope in slopes.values():

@@ -26,6 +26,7 @@ Gowal et al., "On the effectiveness of interval bound propagation for training v
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -126,8 +127,8 @@ class Ranges:
         return centre - wide, centre + wide, size
 
     def _push(self, low: Tensor, high: Tensor, size: Tensor) -> None:
-        self.low.append(low)
-        self.high.append(high)
+        self.low.append(low.nan_to_num(-math.inf, math.inf, -math.inf))  # NaN is no bound
+        self.high.append(high.nan_to_num(math.inf, math.inf, -math.inf))
         self.size.append(size)
 
     def tighten(self, index: int, low: Tensor, high: Tensor) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Network", "Tally", "is_network", "network"]
+__all__ = ["Network", "Tally", "at_rest", "is_network", "network"]
 
 
 @dataclass
@@ -118,9 +118,8 @@ class Network:
 
         self.tally.forward += len(x)
         if self.half:
-            z = self.stand_in(x.to(torch.bfloat16))
-            return self._two(z.float())
-        return self._two(self.stand_in(x))
+            return self._two(self.stand_in(x.to(torch.bfloat16, copy=True)), len(x)).float()
+        return self._two(self.stand_in(x.clone()), len(x))  # a module may write into what it gets
 
     def exact(self, x: Any, batch_size: int = 512) -> Any:
         """Logits of the module itself, without gradient; an error names rows where one is NaN."""
@@ -129,7 +128,8 @@ class Network:
         parts = []
         with torch.no_grad():
             for first in range(0, len(x), batch_size):
-                parts.append(self._two(self.module(x[first : first + batch_size])))
+                part = x[first : first + batch_size].clone()  # a module may write into it
+                parts.append(self._two(self.module(part), len(part)))
         self.tally.forward += len(x)
         z = torch.cat(parts) if parts else torch.zeros(0, len(self.classes), device=self.device)
         if z.shape[1] != len(self.classes):
@@ -146,14 +146,20 @@ class Network:
             )
         return z
 
-    def _two(self, z: Any) -> Any:
+    def _two(self, z: Any, n: int) -> Any:
+        """The outputs of n rows as logits of two classes or more."""
         import torch
 
-        if z.ndim == 1:
-            z = z[:, None]
-        if z.ndim != 2:
+        if not isinstance(z, torch.Tensor):
+            raise TypeError(
+                f"the network must give a tensor of logits, got {type(z).__name__}: wrap it in a module "
+                "whose forward returns the logits alone."
+            )
+        if z.ndim < 2 and (n == 1 or z.shape == (n,)):  # squeezed
+            z = z.reshape(n, -1)
+        if z.ndim != 2 or len(z) != n:
             raise ValueError(
-                f"the network must give one row of logits a sample, got shape {tuple(z.shape)}."
+                f"the network must give one row of logits a sample, got shape {tuple(z.shape)} for {n} rows."
             )
         return torch.cat([torch.zeros_like(z), z], dim=1) if z.shape[1] == 1 else z
 
@@ -162,18 +168,27 @@ class Network:
     @contextlib.contextmanager
     def held(self) -> Iterator[Network]:
         """Evaluation mode and parameters without gradient, both restored at the end."""
-        modes = [(part, part.training) for part in self.module.modules()]
         wants = [(p, p.requires_grad) for p in self.module.parameters()]
         try:
-            self.module.eval()
             for p, _ in wants:
                 p.requires_grad_(False)
-            yield self
+            with at_rest(self.module):
+                yield self
         finally:
-            for part, mode in modes:
-                part.training = mode
             for p, want in wants:
                 p.requires_grad_(want)
+
+
+@contextlib.contextmanager
+def at_rest(module: Any) -> Iterator[None]:
+    """Evaluation mode; each part's own mode is restored at the end."""
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        module.eval()
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
 
 
 def is_network(model: Any) -> bool:
@@ -259,6 +274,8 @@ def network(
     names = np.arange(_outputs(module)) if found is None else np.asarray(found)
     if names.ndim != 1 or len(names) < 2:
         raise ValueError(f"a classifier of two labels or more is needed, got classes {found!r}.")
+    if len(np.unique(names)) < len(names):
+        raise ValueError(f"classes must differ from each other, one an output, got {found!r}.")
     half = autocast(precision, where, dtype) is not None
     fast = stand_in(module, half=half, compile=compile)
     estimator = model if hasattr(model, "module_") else None

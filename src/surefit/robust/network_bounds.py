@@ -256,13 +256,18 @@ class _Task:
         """Raise unless the nodes give the module's scores: what works in place can be misread."""
         few = self.x[:4].double()
         with torch.no_grad():
-            scores = copy.deepcopy(module).double().eval()(few)
+            scores = copy.deepcopy(module).double().eval()(few.clone())
             rounding, self.rounding = self.rounding, Rounding(DOUBLE)
             k = self.graph.outputs
             eye = torch.eye(k, dtype=torch.float64, device=few.device)
             block = ball(few, Threat(0.0, self.threat.norm), DOUBLE)
             found = self.bound(block, torch.cat([eye, -eye])[None], "interval")
             self.rounding = rounding
+        if not bool(scores.isfinite().all()):
+            raise NotImplementedError(
+                f"{type(module).__name__} gives scores that are NaN or infinite at the first rows: no bound "
+                "is given. Look at its weights, and at sums that overflow."
+            )
         size = 1e-9 * (1.0 + float(scores.abs().max()))
         if not bool(((scores >= found[:, :k] - size) & (scores <= size - found[:, k:])).all()):
             raise NotImplementedError(
@@ -272,10 +277,14 @@ class _Task:
 
     def _rounding(self, arithmetic: str) -> Rounding:
         name = str(self.dtype).removeprefix("torch.") if arithmetic == "auto" else arithmetic
+        if name not in ARITHMETIC and arithmetic == "auto":
+            raise NotImplementedError(
+                f"no bound is known for passes in {name}, whose small numbers underflow. Convert the module, "
+                "for instance by module.float(), or choose arithmetic= yourself."
+            )
         if name not in ARITHMETIC:
             raise ValueError(
-                f"arithmetic must be 'auto' or one of {', '.join(ARITHMETIC)}, got {arithmetic!r} for "
-                f"weights of {self.dtype}."
+                f"arithmetic must be 'auto' or one of {', '.join(ARITHMETIC)}, got {arithmetic!r}."
             )
         if (arithmetic, name) == ("auto", "float32"):
             return as_it_runs(self.graph)
@@ -377,10 +386,10 @@ class _Task:
             ranges = interval_ranges(self.graph, block, self.rounding, refine)
             found = lower_functional(ranges, self.last, a, deep=False)
             if method != "interval":
-                found = torch.maximum(found, lower_functional(ranges, self.last, a))
+                found = torch.fmax(found, lower_functional(ranges, self.last, a))
         if method == "alpha-crown" and block.eps > 0.0:
             found = alpha_crown(ranges, self.last, a, found, steps=self.steps)
-        return found.detach()
+        return torch.where(found.isnan(), -math.inf, found.detach())  # an overflow shows nothing
 
 
 def _work(graph: Graph) -> float:

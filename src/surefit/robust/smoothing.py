@@ -37,9 +37,12 @@ from scipy import stats
 from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
+from .._counts import check_counts
+from .._namespace import to_numpy
 from ..certificate import Certificate, Claim, Kind
 from ..nn.batches import mixed
 from ._looks import looks, lower_limit, upper_limit
+from .network import at_rest
 
 __all__ = ["RandomizedSmoothing", "Smoothed"]
 
@@ -106,28 +109,48 @@ class Smoothed:
         again = _limits(self)
         excess = float(np.max(self.radius - _radius(self, again), initial=0.0))
         shown = int((self.radius > 0).sum())
+        other = self.label != np.where(self.radius > 0, self.chosen, -1)
+        other |= ~(self.p_low <= again + 1e-9)  # NaN is no limit
+        if self.impossible is not None:
+            reach = _out_of_reach(self)
+            fits = self.impossible.shape == reach.shape
+            other |= (self.impossible & ~reach).any(axis=1) if fits else True
+        other |= ~np.isin(self.draws, self._plan)  # when to stop was fixed beforehand
         statement = (
             f"for each row with probability {1 - self.delta:g}, the smoothed class (sigma {self.sigma:g}) "
             f"does not change within its l2 radius; {shown} of {len(self.draws)} rows have one, and on "
             f"average at most {self.delta * len(self.draws):.3g} of them are wrong; radii exceed what the "
             f"counts show by {excess:.3g} at most"
         )
-        return (Claim.check("smoothed radii", statement, Kind.STATISTICAL, excess, 1e-9, "ADV-1"),)
+        words = (
+            f"labels, limits and numbers of draws of {int(other.sum())} of {len(other)} rows are not those "
+            "that follow from the counts and the plan of the looks"
+        )
+        return (
+            Claim.check("smoothed radii", statement, Kind.STATISTICAL, excess, 1e-9, "ADV-1"),
+            Claim.check("smoothed labels", words, Kind.EXACT, float(other.sum()), 0.0, "ADV-1"),
+        )
 
     @property
     def certificate(self) -> Certificate:
         """The claims, as a certificate."""
         return Certificate(self.claims, "", "", "RandomizedSmoothing")
 
-    def _counts(self, row: int) -> list[tuple[int, int]]:
-        """Numbers of draws at which a row was looked at, and the stored votes there."""
-        last = (int(self.draws[row]), int(self.successes[row]))
+    def _counts(self, row: int) -> list[tuple[int, list[int]]]:
+        """Numbers of draws at which a row was looked at, and what is stored of the votes there."""
+        votes: dict[int, list[int]] = {}
+        for n, seen in zip(self._plan, self.path):
+            if n <= self.draws[row]:
+                votes[n] = [int(seen[row])]
+        votes.setdefault(int(self.draws[row]), []).append(int(self.successes[row]))
+        return sorted(votes.items())
+
+    @property
+    def _plan(self) -> list[int]:
+        """Numbers of draws that a row may have: all of them, or a look at which it could leave."""
         if not self.grid:
-            return [last]
-        plan = looks(self.n, self.delta, block=BLOCK).draws.tolist()
-        seen = [(n, int(votes[row])) for n, votes in zip(plan, self.path) if n < last[0]]
-        end = [(n, int(votes[row])) for n, votes in zip(plan, self.path) if n == last[0]]
-        return [*seen, *end, last]
+            return [self.n]
+        return [int(n) for n in looks(self.n, self.delta, block=BLOCK).draws]
 
     def recheck(
         self, model: Any, X: Any, *, rows: Any = None, batch_size: int = 1024
@@ -160,7 +183,7 @@ class Smoothed:
                 counts, close = smooth._votes(x, [row], before, last, _COUNT)
                 seen += int(_at(counts, self.chosen[row : row + 1])[0])
                 unsure, before = unsure + int(close[0]), last
-                worst = max(worst, abs(seen - stored) - unsure)
+                worst = max(worst, *(abs(seen - votes) - unsure for votes in stored))
         statement = (
             f"the votes of {len(which)} rows, drawn again from the seed, differ from the stored ones by "
             f"{worst} at most, ties to rounding aside"
@@ -224,8 +247,7 @@ class RandomizedSmoothing:
         _check(n=n, delta=delta)
         x = self._rows(X)
         counts, _ = self._all_votes(x, np.arange(len(x)), 0, n, _VOTE)
-        if counts.shape[1] == 1:
-            return np.zeros(len(x), dtype=np.int64)
+        counts = np.pad(counts, ((0, 0), (0, 1)))  # a class without votes is a rival too
         order = np.argsort(-counts, axis=1, kind="stable")
         top = np.take_along_axis(counts, order[:, :2], axis=1)
         p = np.minimum(1.0, 2.0 * stats.binom.sf(top[:, 0] - 1, top.sum(axis=1), 0.5))
@@ -265,6 +287,7 @@ class RandomizedSmoothing:
         _check(n0=n0, n=n, delta=delta)
         grid = _grid(radii) if sequential else ()
         x = self._rows(X)
+        known = None if y is None else _labels_of(y, len(x))
         rows = np.arange(len(x))
         counts, _ = self._all_votes(x, rows, 0, n0, _CHOICE)
         chosen = counts.argmax(axis=1).astype(np.int64) if len(x) else np.zeros(0, np.int64)
@@ -272,7 +295,7 @@ class RandomizedSmoothing:
             label=chosen, radius=np.zeros(len(x)), chosen=chosen, successes=np.zeros(len(x), np.int64),
             draws=np.zeros(len(x), np.int64), p_low=np.zeros(len(x)), sigma=self.sigma,
             delta=float(delta), seed=self.seed, n0=n0, n=n, grid=grid,
-            y=None if y is None else np.asarray(y, dtype=np.int64),
+            y=known,
         )  # fmt: skip
         if sequential:
             found = self._sequential(x, start)
@@ -319,9 +342,8 @@ class RandomizedSmoothing:
             active = active[open_goals.any(axis=1)]
             if not len(active):
                 break
-        return replace(
-            start, successes=successes, draws=draws, impossible=impossible, path=tuple(path)
-        )
+        found = replace(start, successes=successes, draws=draws, path=tuple(path))
+        return replace(found, impossible=_out_of_reach(found))
 
     def _rows(self, X: Any) -> Tensor:
         x = torch.as_tensor(X)
@@ -404,15 +426,13 @@ class RandomizedSmoothing:
         return labels.long(), torch.zeros(len(x), dtype=torch.bool, device=x.device)
 
     def _module_labels(self, x: Tensor, model: nn.Module) -> tuple[Tensor, Tensor]:
-        was = model.training
-        model.eval()
-        try:
+        with at_rest(model):
             scores = model(x)
-        finally:
-            model.train(was)
-        if scores.dim() != 2 or len(scores) != len(x):
+        shape = tuple(getattr(scores, "shape", ()))
+        if len(shape) != 2 or shape[0] != len(x):
+            got = str(shape) if isinstance(scores, Tensor) else type(scores).__name__
             raise ValueError(
-                f"the module must give scores of shape ({len(x)}, classes), got {tuple(scores.shape)}."
+                f"the module must give scores of shape ({len(x)}, classes), got {got}."
             )
         if scores.shape[1] == 1:
             scores = torch.cat([torch.zeros_like(scores), scores], dim=1)
@@ -433,6 +453,16 @@ def _limits(found: Smoothed) -> Array:
     return low
 
 
+def _out_of_reach(found: Smoothed) -> NDArray[np.bool_]:
+    """Which radii of the grid each row's class cannot have, by the upper limits at its looks."""
+    plan = looks(found.n, found.delta, block=BLOCK)
+    high = np.ones(len(found.draws))
+    for look, share, successes in zip(plan.draws, plan.shares, found.path):
+        seen = found.draws >= look
+        high[seen] = np.minimum(high[seen], upper_limit(successes[seen], look, share))
+    return high[:, None] < stats.norm.cdf(np.asarray(found.grid) / found.sigma)
+
+
 def _radius(found: Smoothed, p_low: Array) -> Array:
     with np.errstate(divide="ignore"):
         radius = np.where(p_low > 0.5, found.sigma * stats.norm.ppf(p_low), 0.0)
@@ -450,6 +480,16 @@ def _at(counts: Ints, chosen: Ints) -> Ints:
     return np.where(inside, picked, 0).astype(np.int64)
 
 
+def _labels_of(y: Any, n: int) -> Ints:
+    known = np.asarray(to_numpy(y))
+    if known.shape != (n,) or known.dtype.kind not in "iu" or known.min(initial=0) < 0:
+        raise ValueError(
+            f"y must have one class 0, 1, ... a row: {n} whole numbers, got {known.dtype} of shape "
+            f"{known.shape}."
+        )
+    return known.astype(np.int64)
+
+
 def _grid(radii: Any) -> tuple[float, ...]:
     values = np.unique(np.asarray(radii, dtype=np.float64).ravel())
     if not len(values) or not (np.isfinite(values) & (values > 0)).all():
@@ -462,5 +502,5 @@ def _check(**given: Any) -> None:
         if name == "delta":
             if not 0.0 < value < 1.0:
                 raise ValueError(f"delta must lie strictly between 0 and 1, got {value!r}.")
-        elif isinstance(value, bool) or int(value) != value or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        else:
+            check_counts(**{name: value})

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from .._counts import check_counts
 from ._attack import AttackResult
 from ._ball import Ball, lengths, spread
 from ._network_attack import Pool, begin, finish, margins, seed_of
@@ -80,10 +81,9 @@ def square(
     >>> square(net, X, y, Threat(1.5), n_queries=20, random_state=0).success.tolist()
     [False, True, True, False]
     """
-    if n_queries < 1 or not 0.0 < p <= 1.0:
-        raise ValueError(
-            f"n_queries >= 1 and 0 < p <= 1 are needed, got n_queries={n_queries!r}, p={p!r}."
-        )
+    check_counts(n_queries=n_queries)
+    if not 0.0 < p <= 1.0:
+        raise ValueError(f"p must lie above 0 and be 1 at most, got {p!r}.")
     net, seed = network(model, classes), seed_of(random_state)
     with net.held(), torch.no_grad():
         case = begin(net, X, y, threat, batch_size=batch_size)
