@@ -103,6 +103,62 @@ def test_the_radius_rises_and_the_wrapped_module_is_plain_at_rest():
             IntervalTraining(net, **{"eps": 0.1, "ramp": 1, name: value})
 
 
+def test_training_by_intervals_needs_two_columns():
+    wrapped = IntervalTraining(nn.Sequential(nn.Linear(3, 1)), 0.1, ramp=1)
+    with pytest.raises(ValueError, match=r"one output column.*Linear\(\.\.\., 2\)"):
+        wrapped(torch.zeros(2, 3))
+    assert int(wrapped.passes) == 0
+    assert wrapped.eval()(torch.zeros(2, 3)).shape == (2, 1)
+
+
+def test_intervals_of_training_hold_the_row_itself_outside_of_the_box():
+    """Three rows: inside, below and above. Margins hold at the row, and those of the inside row are cut."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)).double()
+    x = torch.stack([torch.full((4,), v, dtype=torch.float64) for v in (0.95, -0.4, 1.7)])
+    wrapped = IntervalTraining(net, 0.2, ramp=1, lower=0.0, upper=1.0)
+    for _ in range(2):
+        out = wrapped(x)
+    assert wrapped.share == 1.0
+    z, margins = out[:, :3], out[:, 3:].reshape(3, 3, 3)
+    assert (margins <= z[:, :, None] - z[:, None, :] + 1e-12).all()
+    for y in range(3):  # the bound that certifies has the same sets
+        codes, threat = torch.full((3,), y), Threat(0.2, lower=0.0, upper=1.0)
+        bound = network_lower(net, x, codes, threat, method="interval", arithmetic="float64")
+        others = [k for k in range(3) if k != y]
+        worst = margins[:, y, others].min(dim=1).values
+        assert torch.allclose(worst, bound, rtol=0, atol=1e-9)  # its rounding is subtracted
+
+
+def test_a_module_that_writes_into_its_input_trains_on_the_rows_as_they_are():
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.ReLU(), nn.Linear(4, 3))
+    writing = nn.Sequential(nn.ReLU(inplace=True), plain[1])
+    x = torch.randn(5, 4)
+    kept, found = x.clone(), []
+    for net in (plain, writing):
+        wrapped = IntervalTraining(net, 0.2, ramp=1)
+        found += [[wrapped(x), wrapped(x)]]
+        assert torch.equal(x, kept)
+    for a, b in zip(*found):
+        assert torch.equal(a, b)
+
+
+def test_a_module_that_writes_over_what_it_reads_again_is_not_trained_by_intervals():
+    class Writing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(3, 4), nn.Linear(4, 2)
+
+        def forward(self, x):
+            z = self.first(x)
+            return self.last(F.relu(z, inplace=True) + z)
+
+    wrapped = IntervalTraining(Writing(), 0.1, ramp=1)
+    with pytest.raises(NotImplementedError, match="changed in place"):
+        wrapped(torch.zeros(2, 3))
+
+
 def test_sequential_smoothing_on_digits():
     """The same rows certified at the same radii, but for those within the indifference of so many draws."""
     X, y, Xt, yt = digits()

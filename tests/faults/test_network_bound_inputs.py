@@ -10,8 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
 
 from surefit.robust import Threat  # noqa: E402
+from surefit.robust._graph import build  # noqa: E402
 from surefit.robust.network_bounds import (  # noqa: E402
     certified_radius,
     network_bounds,
@@ -163,3 +165,181 @@ def test_a_module_that_changes_its_input_in_place_is_refused():
     torch.manual_seed(0)
     with pytest.raises(NotImplementedError, match="in place"):
         network_lower(InPlace(), torch.randn(3, 3), [0, 1, 0], Threat(0.1))
+
+
+class Body(nn.Module):
+    """A function between two layers; ``body`` sees the module, for its constants, and the hidden values."""
+
+    def __init__(self, body):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last, self.body = nn.Linear(3, 3), nn.Linear(3, 2), body
+        self.register_buffer("constant", torch.tensor([1.0, -2.0, 0.5]))
+
+    def forward(self, x):
+        return self.last(self.body(self, self.first(x)))
+
+
+def added(net, z):
+    kept = z
+    z += 1.0
+    return kept
+
+
+def subtracted(net, z):
+    kept = z
+    z -= net.constant
+    return kept
+
+
+def multiplied(net, z):
+    kept = z
+    z *= 0.5
+    return kept + z
+
+
+def divided(net, z):
+    kept = z
+    z /= 2.0
+    return kept
+
+
+def branch_added(net, z):
+    kept = z
+    z += torch.tanh(z)
+    return kept
+
+
+def a_view(net, z):
+    flat = z.view(z.size(0), -1)
+    flat += 1.0
+    return z
+
+
+def a_slice(net, z):
+    torch.relu_(z[:, :2])
+    return z
+
+
+def a_method(net, z):
+    return z.relu_() + z
+
+
+def by_position(net, z):
+    return F.leaky_relu(z, 0.1, True) + z
+
+
+@pytest.mark.parametrize(
+    "body",
+    [added, subtracted, multiplied, divided, branch_added, a_view, a_slice, a_method, by_position],
+)
+def test_a_value_read_after_it_was_written_over_is_refused(body):
+    with pytest.raises(NotImplementedError, match="another layer changed in place"):
+        build(Body(body), (3,))
+
+
+def test_a_write_that_the_first_rows_do_not_show_is_refused():
+    """ReLU changes nothing at these rows, so that a comparison of scores there shows nothing."""
+    net = Body(lambda net, z: z + net.plain(torch.tanh(z)) + 0.0 * z)
+    net.plain = nn.ReLU(inplace=True)
+    assert build(net, (3,)).outputs == 2  # tanh's own memory is written to, and nobody reads it
+    net = Body(lambda net, z: F.relu(z, inplace=True) + z)
+    with torch.no_grad():
+        net.first.bias.fill_(5.0)
+    with pytest.raises(NotImplementedError, match="changed in place"):
+        network_lower(net, X, [0, 1], Threat(100.0))
+
+
+def clamped(module, args, output):
+    return output.clamp(max=9.0)
+
+
+def test_hooks_and_replaced_forwards_are_refused():
+    """They do nothing at the rows, and torch.fx does not see them at a layer."""
+    for change in (
+        lambda net: net[0].register_forward_hook(clamped),
+        lambda net: net[2].register_forward_pre_hook(lambda module, args: None),
+        lambda net: net.register_forward_hook(clamped),
+        lambda net: setattr(net[1], "forward", torch.relu),
+    ):
+        net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))
+        assert network_lower(net, X, [0, 1], Threat(0.1)).shape == (2,)
+        change(net)
+        with pytest.raises(NotImplementedError, match="hooks and replaced forward"):
+            network_lower(net, X, [0, 1], Threat(0.1))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda net, z: torch.dropout(z, 0.5, True),
+        lambda net, z: torch.dropout(z, p=0.5, train=True),
+        lambda net, z: torch.dropout(input=z, p=0.5, train=True),
+        lambda net, z: F.dropout(z, 0.5, True),
+    ],
+)
+def test_dropout_in_training_is_seen_wherever_it_is_said(body):
+    with pytest.raises(ValueError, match=r"dropout.* call module.eval\(\) first"):
+        build(Body(body), (3,))
+    rest = Body(lambda net, z: F.dropout(torch.dropout(z, 0.5, False), 0.5, False))
+    assert len(build(rest, (3,)).nodes) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (lambda net, z: torch.tanh(z, out=net.constant), "tanh with out="),
+        (lambda net, z: z[:, :1] + net.constant, "more entries than a row"),
+        (lambda net, z: net.constant * z[:, :1], "more entries than a row"),
+        (lambda net, z: torch.sub(z, 1.0, alpha=2), "sub with"),
+        (lambda net, z: net.last(input=z), "this use of last"),
+    ],
+)
+def test_calls_that_cannot_be_read_are_named(body, message):
+    with pytest.raises(NotImplementedError, match=message):
+        build(Body(body), (3,))
+
+
+def test_scores_that_overflow_have_no_bound():
+    net = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2)).double()
+    for part in net:
+        nn.init.constant_(part.weight, 1e200)
+    with pytest.raises(NotImplementedError, match="scores that are NaN or infinite"):
+        network_lower(net, X.double() + 1.0, [0, 1], Threat(0.1))
+
+
+def test_weights_in_float16_have_no_bound_unless_the_arithmetic_is_chosen():
+    net = nn.Sequential(nn.Linear(3, 2)).half()
+    with pytest.raises(NotImplementedError, match=r"passes in float16.*module\.float\(\)"):
+        network_lower(net, X, [0, 1], Threat(0.1))
+    assert network_lower(net, X, [0, 1], Threat(0.1), arithmetic="float64").isfinite().all()
+
+
+@pytest.mark.parametrize("y", [[0], [[0, 1]], [0.7, 1.0], [0, -1], [True, False], ["a", "b"]])
+def test_labels_of_smoothing_are_whole_numbers_one_a_row(y):
+    with pytest.raises(ValueError, match="y must have one class 0, 1, ... a row: 2 whole numbers"):
+        RandomizedSmoothing(NET, 1.0).certify(X, y, n=10)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, True, 10.0, None])
+def test_numbers_of_draws_are_whole(value):
+    smooth = RandomizedSmoothing(NET, 1.0)
+    for call in (
+        lambda: smooth.predict(X, n=value),
+        lambda: smooth.certify(X, n=value),
+        lambda: smooth.certify_at(X, 0.5, n_max=value),
+    ):
+        with pytest.raises(
+            ValueError, match=f"n must be a whole number of at least 1, got {value}"
+        ):
+            call()
+    with pytest.raises(ValueError, match="n0 must be a whole number of at least 1"):
+        smooth.certify(X, n=10, n0=value)
+
+
+@pytest.mark.parametrize(
+    ("module", "got"), [(Two(), "got tuple"), (nn.Unflatten(1, (1, 3)), r"got \(1024, 1, 3\)")]
+)
+def test_smoothing_needs_scores(module, got):
+    with pytest.raises(ValueError, match=rf"the module must give scores of shape .*, {got}"):
+        RandomizedSmoothing(module, 1.0).predict(X)

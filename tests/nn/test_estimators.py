@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -167,7 +168,120 @@ def test_what_is_refused(table, pictures):
         CNNClassifier().fit(images[:, :, :6], y)
 
 
+@pytest.mark.parametrize("kind", [NeuralClassifier, MLPClassifier])
+def test_labels_that_are_no_classes_leave_the_estimator_unfitted(table, kind):
+    X, labels, _ = table
+    model = NeuralClassifier(net, random_state=0) if kind is NeuralClassifier else kind((4,))
+    with pytest.raises(ValueError, match=r"not in `self.classes_`: \['top'\]"):
+        model.partial_fit(X, labels, classes=["low", "mid"])
+    with pytest.raises(AttributeError, match="not fitted yet"):
+        model.predict(X)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, labels)
+    model.partial_fit(X[:, :3], labels, classes=["low", "mid", "top"])  # as if there had been none
+    assert model.predict_proba(X[:, :3]).shape == (250, 3)
+
+
+@pytest.mark.parametrize("of", [np.asarray, torch.from_numpy])
+def test_rows_of_another_shape_than_the_fit_s_are_told(pictures, of):
+    images, y = pictures
+    flat = images.reshape(400, 64)
+    model = CNNClassifier(epochs=1, random_state=0).fit(images[:50], y[:50])
+    words = r"X has rows of shape \(64,\), but CNNClassifier is expecting rows of shape \(8, 8\)"
+    with pytest.raises(ValueError, match=words):
+        model.predict(of(flat))
+    model = CNNClassifier(image_shape=(8, 8), epochs=1, random_state=0).fit(flat[:50], y[:50])
+    with pytest.raises(ValueError, match=r"shape \(8, 8\), but .* rows of shape \(64,\)"):
+        model.predict(of(images))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("of", [np.asarray, torch.from_numpy, sp.csr_array])
+@pytest.mark.parametrize("where", [0, 249])
+def test_features_too_large_for_the_module_are_no_nan(table, of, where):
+    X, labels, _ = table
+    far = X.copy()
+    far[where, 2] = -1e39  # float32 ends at 3.4e38
+    words = r"up to 1e\+39, too large for torch.float32.*scale the features"
+    if of is not sp.csr_array:
+        with pytest.raises(ValueError, match=words):
+            NeuralClassifier(net, epochs=1, random_state=0).fit(X, labels).predict(of(far))
+    model = MLPClassifier((4,), max_iter=1, random_state=0).fit(X.astype(np.float32), labels)
+    with pytest.raises(ValueError, match=words):
+        model.predict_proba(of(far))
+    wide = MLPClassifier((4,), max_iter=1, random_state=0).fit(X, labels)
+    assert np.isfinite(wide.predict_proba(of(far))).all()  # float64 ends at 1.8e308
+
+
+def test_features_too_large_for_half_precision_are_no_nan(table):
+    """float16 ends at 65504."""
+    X, labels, _ = table
+    model = NeuralClassifier(nn.Linear(5, 3).half(), epochs=1, random_state=0).fit(X, labels)
+    with pytest.raises(ValueError, match=r"up to 7e\+04, too large for torch.float16"):
+        model.predict(np.full((1, 5), 7e4, np.float32))
+
+
 # ------------------------------------------------------------------------ files
+
+
+def brief():
+    """A module in bfloat16, which numpy does not have."""
+    return nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)).to(torch.bfloat16)
+
+
+def test_bfloat16_is_predicted_kept_and_verified(tmp_path, table):
+    """Numbers of eight binary digits sum to 1 within a rounding each."""
+    X, labels, _ = table
+    path, module = tmp_path / "model.surefit", brief()
+    model = NeuralClassifier(module, epochs=2, random_state=0).fit(X, labels)
+    proba = model.predict_proba(X)
+    assert proba.dtype == np.float32
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-6)
+    assert model.certificate_.ok
+    model.save(path)
+    again = surefit.load(path, module=module)
+    assert {p.dtype for p in again.module_.parameters()} == {torch.bfloat16}
+    assert np.array_equal(again.predict_proba(X), proba)
+    assert surefit.verify(again, X, labels).ok
+
+
+def test_targets_may_be_of_bfloat16(table):
+    """Numbers that it holds exactly."""
+    y = torch.tensor([0.5, 1.0, -2.0, 0.25])
+    model = NeuralRegressor(nn.Linear(5, 1), epochs=2, random_state=0)
+    found = [model.fit(table[0][:4], y.to(t)).loss_curve_ for t in (torch.float32, torch.bfloat16)]
+    assert found[0] == found[1]
+
+
+def test_a_file_is_not_rounded_to_the_given_module(tmp_path, table):
+    X, labels, _ = table
+    model = NeuralClassifier(nn.Linear(5, 3), epochs=1, random_state=0).fit(X, labels)
+    model.save(tmp_path / "model.surefit")
+    again = surefit.load(tmp_path / "model.surefit", module=nn.Linear(5, 3).to(torch.bfloat16))
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+class Two(nn.Module):
+    """The first layer in float32, the second in float64, and a count."""
+
+    def __init__(self, n_outputs):
+        super().__init__()
+        self.body, self.head = nn.Linear(5, 8), nn.Linear(8, n_outputs).double()
+        self.register_buffer("count", torch.tensor(7))
+
+    def forward(self, x):
+        return self.head(self.body(x).relu().to(self.head.weight.dtype))
+
+
+def test_each_tensor_of_a_file_keeps_its_type(tmp_path, table):
+    X, labels, _ = table
+    model = NeuralClassifier(Two, epochs=1, random_state=0).fit(X, labels)
+    model.save(tmp_path / "model.surefit")
+    again = surefit.load(tmp_path / "model.surefit", module=Two)
+    ours, theirs = (m.module_.state_dict() for m in (again, model))
+    assert {k: v.dtype for k, v in ours.items()} == {k: v.dtype for k, v in theirs.items()}
+    assert all(torch.equal(ours[k], theirs[k]) for k in theirs)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

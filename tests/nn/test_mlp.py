@@ -108,6 +108,47 @@ def test_early_stopping_keeps_the_best_weights_as_scikit_learn_does(table):
     assert ours.best_loss_ is None
 
 
+@pytest.mark.parametrize("kind", ["two", "three", "number"])
+def test_early_stopping_weighs_the_rows_kept_out_as_scikit_learn_does(table, kind):
+    """A row of weight 3 counts as three: the score is that of repeated rows."""
+    name = "MLPRegressor" if kind == "number" else "MLPClassifier"
+    settings = SETTINGS | {"early_stopping": True, "max_iter": 20, "n_iter_no_change": 30}
+    X, y, counts = table["X"], table[kind], np.random.default_rng(4).integers(0, 4, 250)
+    ours, other = (getattr(m, name)(**settings) for m in (surefit.neural_network, theirs))
+    ours.fit(X, y, sample_weight=counts)
+    other.fit(X, y, sample_weight=counts.astype(float))
+    np.testing.assert_allclose(ours.validation_scores_, other.validation_scores_, atol=1e-10)
+    held = np.repeat(ours.validation_rows_, counts[ours.validation_rows_])
+    assert ours.score(X[held], y[held]) == pytest.approx(ours.best_validation_score_, rel=1e-12)
+    plain = ours.score(X[ours.validation_rows_], y[ours.validation_rows_])
+    assert abs(plain - ours.best_validation_score_) > 1e-3  # not the same thing
+
+
+def test_a_score_of_numbers_that_are_not_finite_is_none(table, monkeypatch):
+    """As in scikit-learn: NaN, no error; the fit goes on, and keeps the weights of the best score."""
+    plain, calls = MLPRegressor.predict, []
+
+    def predict(model, X):
+        calls.append(len(X))
+        found = plain(model, X)
+        return found if len(calls) % 2 else np.where(np.arange(len(X)) == 3, np.inf, found)
+
+    monkeypatch.setattr(MLPRegressor, "predict", predict)
+    settings = SETTINGS | {"early_stopping": True, "max_iter": 5}
+    model = MLPRegressor(**settings).fit(table["X"], table["number"])
+    assert calls == [25] * 5
+    assert np.isnan(model.validation_scores_).tolist() == [False, True, False, True, False]
+    assert model.best_validation_score_ == np.nanmax(model.validation_scores_)
+
+
+def test_a_single_class_is_certain(table):
+    X = table["X"]
+    model = MLPClassifier((4,), max_iter=3, random_state=0).fit(X, np.full(250, 7))
+    assert model.predict(X).tolist() == [7] * 250
+    assert model.predict_proba(X).tolist() == [[1.0]] * 250
+    assert model.predict_log_proba(X).tolist() == [[0.0]] * 250
+
+
 def test_float32_is_kept(table):
     X = table["X"].astype(np.float32)
     model = MLPClassifier((8,), max_iter=3, random_state=0).fit(X, table["three"])
@@ -232,6 +273,8 @@ def test_what_is_refused(table):
         MLPRegressor("poisson").fit(X, table["number"])
     with pytest.raises(ValueError, match="hidden_layer_sizes must be whole numbers > 0"):
         MLPClassifier((4, 0)).fit(X, y)
+    with pytest.raises(ValueError, match=r"whole numbers > 0, got \[4.5, 3\]"):
+        MLPClassifier((4.5, 3)).fit(X, y)
     with pytest.raises(AttributeError, match="partial_fit"):
         MLPClassifier(solver="lbfgs").partial_fit(X, y)
     with pytest.warns(ConvergenceWarning, match="Maximum iterations"):

@@ -142,6 +142,32 @@ def test_a_wrong_derivative_and_a_module_that_looks_across_rows_are_found():
     assert claims["accumulation"].status is Status.FAILS
 
 
+class Ghost(torch.autograd.Function):
+    """Zero, with a derivative of 1; or NaN with one of 0."""
+
+    @staticmethod
+    def forward(ctx, x, value, slope):
+        ctx.slope = slope
+        return torch.full_like(x, value)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.slope * gradient, None, None
+
+
+@pytest.mark.parametrize(
+    ("value", "slope", "status"),
+    [(0.0, 1.0, "FAILS"), (0.0, 0.0, "HOLDS"), (math.nan, 0.0, "FAILS"), (math.nan, 1.0, "FAILS")],
+)
+def test_a_gradient_that_differences_say_nothing_of_is_not_shown(value, slope, status):
+    """Differences are 0 to the last bit, or NaN: the tolerance is that, too."""
+    torch.manual_seed(0)
+    problem = problem_of(nn.Linear(5, 3))
+    problem.loss = lambda z, t: Ghost.apply(z, value, slope).sum(dim=1)
+    claims = {c.name: c for c in network_claims(problem, full=True)}
+    assert claims["gradient check"].status.name == status
+
+
 @pytest.mark.spec("NN-13")
 def test_a_dead_layer_is_found():
     torch.manual_seed(0)

@@ -40,6 +40,24 @@ def test_passes_by_hand_are_those_of_autograd(activation, sizes, sparse):
         torch.testing.assert_close(net(X), found[0][0], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_become_the_weights_numbers_in_both_passes(dtype):
+    """Rows of float64 in a float32 perceptron, and the reverse: as rows that were converted beforehand."""
+    torch.manual_seed(0)
+    net = MLP([12, 7, 3]).to(dtype)
+    net.by_hand = True
+    X = torch.randn(40, 12) * (torch.rand(40, 12) < 0.2)
+    other = torch.float64 if dtype == torch.float32 else torch.float32
+    found = []
+    for given in (other, dtype):
+        net.zero_grad()
+        output = net(SparseRows.of(X.to(given).numpy()))
+        output.sin().sum().backward()
+        found.append([output.detach(), *[p.grad for p in net.parameters()]])
+    for mine, theirs in zip(*found, strict=True):
+        assert torch.equal(mine, theirs)
+
+
 def test_a_graph_of_layers_where_more_is_asked_for():
     """Slopes by the input, slopes of slopes, units left out, a fitted module."""
     net, X = MLP([4, 3, 1]), torch.randn(5, 4)

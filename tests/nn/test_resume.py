@@ -164,6 +164,144 @@ def test_a_checkpoint_of_another_run(changed, words, tmp_path):
         run(checkpoint=tmp_path, **changed)
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"lr": 0.01}, "lr=0.01 (the checkpoint has 0.02)"),
+        ({"weight_decay": 0}, "weight_decay=0.0 (the checkpoint has 0.1)"),
+        ({"warmup": 2}, "warmup=2.0 (the checkpoint has 3.0)"),
+        ({"schedule": "linear"}, "schedule='linear' (the checkpoint has 'cosine')"),
+        ({"schedule": lambda step: 0.1}, "schedule='a function' (the checkpoint has 'cosine')"),
+        ({"clip": 2.0}, "clip=2.0 (the checkpoint has 1.0)"),
+        ({"clip": None}, "clip=None (the checkpoint has 1.0)"),
+        ({"ema": 0.5}, "ema=0.5 (the checkpoint has 0.9)"),
+        ({"lr": 0.01, "clip": 2.0}, "lr=0.01 (the checkpoint has 0.02), clip=2.0 (the checkpoint has 1.0)"),
+    ],
+    ids=lambda given: None if isinstance(given, str) else "-".join(given),
+)  # fmt: skip
+def test_steps_go_on_as_they_began_or_not_at_all(changed, words, tmp_path):
+    """The error names what differs, and that alone."""
+    run(checkpoint=tmp_path, epochs=1)
+    with pytest.raises(CheckpointError) as caught:
+        run(checkpoint=tmp_path, **changed)
+    assert f"is of another run: {words}. Use the settings it has" in str(caught.value)
+
+
+def test_other_data_or_weights_are_another_run(tmp_path):
+    X, y = data()
+    settings = {"epochs": 1, "batch_size": 32, "checkpoint": tmp_path}
+    first = train(net(), (X, y), cross_entropy, **settings)
+    moved = X.copy()
+    moved[-1, 2] += 1
+    given = [
+        {"data": (moved, y)}, {"data": (X, 1 - y)}, {"data": (X[::-1], y[::-1])},
+        {"data": (X, y), "sample_weight": np.linspace(1, 2, 120)},
+    ]  # fmt: skip
+    for other in given:
+        with pytest.raises(
+            CheckpointError, match=r"another run: data='\w+' \(the checkpoint has '"
+        ):
+            train(net(), loss=cross_entropy, **other, **settings)
+    same = train(net(), (X.astype(float), torch.from_numpy(y)), cross_entropy, **settings)
+    assert equal(same.state, first.state)
+
+
+class Pairs(torch.utils.data.Dataset):
+    def __init__(self):
+        self.X, self.y = data()
+
+    def __len__(self):
+        return len(self.X)
+
+    def __getitem__(self, row):
+        return self.X[row], self.y[row]
+
+
+def test_numbers_of_another_type_are_another_run(tmp_path):
+    """Averages and moments keep theirs, which steps of other weights cannot use."""
+    settings = {"ema": 0.9, "checkpoint": tmp_path}
+    train(net(), Pairs(), cross_entropy, epochs=1, **settings)
+    with pytest.raises(
+        CheckpointError, match=r"dtype='torch.float64' \(the checkpoint has 'torch.fl"
+    ):
+        train(net().double(), Pairs(), cross_entropy, epochs=2, **settings)
+
+
+def test_weights_that_learnt_and_are_now_held_still_are_named(tmp_path):
+    run(checkpoint=tmp_path, epochs=1)
+    still = net(dropout=0.3)
+    still[0].requires_grad_(False)
+    with pytest.raises(CheckpointError, match=r"0\.weight, 0\.bias learnt there"):
+        train(still, data(), cross_entropy, checkpoint=tmp_path, **FULL)
+
+
+def test_a_checkpoint_beyond_the_end_says_so(tmp_path):
+    """120 rows in steps of 32 are 4 steps an epoch."""
+    whole = run(checkpoint=tmp_path)
+    short = run(checkpoint=tmp_path, epochs=2)
+    assert (short.step, short.stop) == (
+        20, "its checkpoint is of step 20, beyond the 8 steps of this run",
+    )  # fmt: skip
+    assert equal(short.state, whole.state)
+    assert run(checkpoint=tmp_path).stop == "all 5 epochs are done"
+
+
+class Slowing(torch.optim.SGD):
+    """Keeps in its groups how many steps it took, a factor as a tensor, and what it does in words."""
+
+    def __init__(self, groups, lr):
+        super().__init__(groups, lr=lr, momentum=0.9)
+        for group in self.param_groups:
+            group |= {"count": 0, "factor": torch.tensor(1.0), "now": "begins"}
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            group["count"] += 1
+            group["factor"] *= 0.9
+            group["lr"] *= float(group["factor"]) / group["count"]
+            if group["now"] == "begins":
+                group["lr"] *= 0.1
+            group["now"] = "goes on"
+        return super().step(closure)
+
+
+@pytest.mark.parametrize("after", [7, 25])
+def test_settings_that_an_optimiser_changes_itself_are_kept(after, tmp_path):
+    calm = run(optimizer=Slowing)
+    with pytest.raises(Stopped):
+        run(stopping(after), optimizer=Slowing, checkpoint=tmp_path, every_steps=3)
+    same(run(optimizer=Slowing, checkpoint=tmp_path), calm)
+
+
+class Exact(torch.optim.Optimizer):
+    """Weights in bfloat16 that are roundings of others in float64; and a mean of slopes in float32."""
+
+    def __init__(self, groups, lr):
+        super().__init__(groups, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state["exact"], state["mean"] = p.double(), torch.zeros((), dtype=torch.float32)
+                state["mean"].lerp_(p.grad.float().mean(), 0.1)
+                state["exact"] -= group["lr"] * (p.grad.double() + state["mean"])
+                p.copy_(state["exact"])
+
+
+def test_moments_in_other_numbers_than_the_weights_are_kept(tmp_path):
+    def run(epochs, **more):
+        module = net(dropout=0.3).to(torch.bfloat16)
+        given = {"optimizer": Exact, "lr": 0.01, "batch_size": 32, "epochs": epochs} | more
+        return train(module, data(), cross_entropy, **given)
+
+    calm = run(4)
+    run(1, checkpoint=tmp_path)
+    assert equal(run(4, checkpoint=tmp_path).state, calm.state)
+
+
 def test_a_checkpoint_of_another_architecture(tmp_path):
     run(checkpoint=tmp_path, epochs=1)
     wider = net(width=20)

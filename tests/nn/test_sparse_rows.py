@@ -104,6 +104,52 @@ def test_compressed_rows_may_be_in_any_order_and_doubled():
     assert SparseRows.of(backwards).dense().tolist() == [[0, 6, 0, 5]]
 
 
+def test_entries_may_lie_apart_in_memory():
+    """scipy keeps entries that are a part of a longer array."""
+    X, _ = sparse_table(60, 40, 0.2)
+    given, table = sp.csr_array(X), torch.randn(40, 7, dtype=torch.float64)
+    same = product(SparseRows.of(X), table)
+    for data in (np.repeat(given.data, 2)[::2], given.data[::-1].copy()[::-1]):
+        apart = sp.csr_array((data, given.indices, given.indptr), shape=X.shape)
+        assert not apart.data.flags.c_contiguous
+        rows = SparseRows.of(apart)
+        assert rows.dense().tolist() == X.tolist()
+        assert torch.equal(product(rows, table), same)
+
+
+def test_every_second_row_and_rows_backwards():
+    X, _ = sparse_table(21, 40, 0.2)
+    rows, table = SparseRows.of(X), torch.randn(40, 7, dtype=torch.float64)
+    for some in (slice(None, None, 2), slice(None, None, -1), slice(15, 3, -4), slice(2, 9)):
+        assert rows[some].dense().tolist() == X[some].tolist()
+        same = product(SparseRows.of(X[some]), table)
+        assert torch.equal(product(rows[some], table), same)
+
+
+@pytest.mark.parametrize("times", [product, transposed_product])
+def test_tables_that_do_not_fit_are_refused(times):
+    """Kernels would read beyond their end."""
+    rows = SparseRows.of(sparse_table(30, 20)[0].astype(np.float32))
+    length = 20 if times is product else 30
+    wrong = [
+        torch.zeros(length - 1, 4), torch.zeros(length + 1, 4), torch.zeros(length),
+        torch.zeros(length, 4, dtype=torch.float64), torch.zeros(length, 4, dtype=torch.int32),
+        torch.zeros(length, 4, device="meta"),
+    ]  # fmt: skip
+    for table in wrong:
+        words = (
+            f"table must be a matrix of {length} rows of torch.float32 on the processor.*rows.to"
+        )
+        with pytest.raises(ValueError, match=words):
+            times(rows, table)
+    double = rows.to("cpu", torch.float64)
+    with pytest.raises(
+        ValueError, match=r"of torch.float64 on the processor.*of torch.float32 on cpu"
+    ):
+        times(double, torch.zeros(length, 4))
+    assert times(rows, torch.ones(length, 4)).shape == (50 - length, 4)
+
+
 def test_nan_is_not_a_zero():
     rows = SparseRows.of(np.array([[0.0, np.nan, -0.0, np.inf], [0.0, 0.0, 0.0, 2.0]]))
     assert rows.indices.tolist() == [1, 3, 3]

@@ -1,7 +1,9 @@
 """The trainer: its loop is the textbook's to the bit, and its options do what they say."""
 
+import contextlib
 import functools
 import math
+import threading
 import time
 import weakref
 
@@ -109,6 +111,102 @@ def test_same_seed_same_bits_and_the_callers_numbers_are_left_alone():
     assert runs[0].history.step_loss == runs[1].history.step_loss
 
 
+def threads_of(*functions):
+    """Their results, each in a thread of its own."""
+    found = [None] * len(functions)
+
+    def keep(k):
+        found[k] = functions[k]()
+
+    threads = [threading.Thread(target=keep, args=(k,)) for k in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return found
+
+
+def test_runs_in_two_threads_draw_the_same_numbers_as_alone():
+    """Each waits for the other between the seed of its first step and the drop-out that is drawn from it."""
+    meeting = threading.Barrier(2)
+
+    def meet(x):
+        with contextlib.suppress(threading.BrokenBarrierError):  # in turn, there is nobody to meet
+            meeting.wait(0.2)
+        return x
+
+    def run(module, seed, augment):
+        given = SETTINGS | {"seed": seed, "augment": augment}
+        return train(module, data(), cross_entropy, **given).state
+
+    alone = [run(net(dropout=0.5), seed, lambda x: x) for seed in (1, 2)]
+    runs = [functools.partial(run, net(dropout=0.5), seed, meet) for seed in (1, 2)]
+    before = torch.get_rng_state()
+    both = threads_of(*runs)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert meeting.broken
+    for mine, theirs in zip(both, alone, strict=True):
+        assert equal(mine, theirs)
+
+
+def test_runs_that_overlap_leave_the_callers_numbers_alone():
+    """The second one starts within the first, and ends after it."""
+    started, ended = threading.Event(), threading.Event()
+
+    def run(callback):
+        return train(net(dropout=0.5), data(), cross_entropy, callback=callback, **SETTINGS)
+
+    def second():
+        run(lambda run: started.set() or not ended.wait(60))
+
+    thread = threading.Thread(target=second)
+
+    def first(live):
+        if live.step == 4:
+            thread.start()
+        return not started.wait(60)
+
+    before = torch.get_rng_state()
+    assert run(first).step == 12
+    ended.set()
+    thread.join(60)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_run_within_a_run_leaves_the_numbers_of_its_caller_alone():
+    same = []
+
+    def inner(x):
+        before = torch.get_rng_state()
+        train(net(dropout=0.5), data(), cross_entropy, seed=9, max_steps=1)
+        same.append(torch.equal(torch.get_rng_state(), before))
+        return x
+
+    given = SETTINGS | {"max_steps": 2, "batch_size": 60}
+    plain = train(net(dropout=0.5), data(), cross_entropy, **given)
+    for where in ({"augment": inner}, {"callback": inner}):
+        before = torch.get_rng_state()
+        done = train(net(dropout=0.5), data(), cross_entropy, **given | where)
+        assert torch.equal(torch.get_rng_state(), before)
+        if "augment" in where:
+            assert equal(done.state, plain.state)
+    assert same == [True] * 3
+
+
+def test_a_forked_process_owes_no_run_of_its_parent_anything():
+    """The child unwinds the run that it was forked in, and takes turns with nobody."""
+    from surefit.nn import _draws
+
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    with _draws.callers_kept(torch.device("cpu")):
+        with _draws.drawing(1, torch.device("cpu")):
+            _draws._after_fork()  # what the child runs first
+        torch.manual_seed(1)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not _draws._runs
+
+
 def test_losses_read_late_are_the_same(monkeypatch):
     """As on a GPU: losses are kept and read every few steps."""
     from surefit.nn import _run
@@ -173,6 +271,27 @@ def test_average_of_weights():
         torch.testing.assert_close(value, mean[name], rtol=1e-5, atol=1e-7)
 
 
+class Shifted(nn.Module):
+    """With a parameter of whole numbers, that is not learnt."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = net()
+        self.shift = nn.Parameter(torch.tensor([3, -1]), requires_grad=False)
+
+    def forward(self, x):
+        return self.body(x) + self.shift
+
+
+def test_averages_leave_whole_numbers_alone(tmp_path):
+    given = SETTINGS | {"ema": 0.8}
+    calm = train(Shifted(), data(), cross_entropy, **given)
+    assert calm.state["shift"].tolist() == [3, -1]
+    train(Shifted(), data(), cross_entropy, **given | {"epochs": 1}, checkpoint=tmp_path)
+    again = train(Shifted(), data(), cross_entropy, **given, checkpoint=tmp_path)
+    assert equal(again.state, calm.state)
+
+
 def test_early_stopping_loads_the_best_weights():
     X, y = data(40)
     kept = []
@@ -217,6 +336,29 @@ def test_validation_with_and_without_training_metrics():
 def test_optimisers(optimizer):
     done = train(net(), data(), cross_entropy, optimizer=optimizer, **SETTINGS)
     assert done.history.loss[-1] < done.history.loss[0]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+@pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
+def test_sparse_gradients_of_embeddings_are_those_of_dense_ones(kind, optimizer):
+    """torch has no fused kernels for them. A sum of at most 16 numbers in another order: 16 eps of it."""
+    words = np.random.default_rng(0).integers(0, 30, (64, 5))
+    found = []
+    for sparse in (False, True):
+        torch.manual_seed(0)
+        table = kind(30, 4, sparse=sparse)
+        parts = [nn.Flatten()] if kind is nn.Embedding else []
+        head = nn.Linear(20 if parts else 4, 2)
+        module = nn.Sequential(table, *parts, head).double()
+        done = train(
+            module, (words, words[:, 0] % 2), cross_entropy, optimizer=optimizer, lr=0.1,
+            epochs=3, batch_size=16,
+        )  # fmt: skip
+        assert done.history.loss[-1] < done.history.loss[0]
+        found.append(done.state)
+    for name, value in found[0].items():
+        torch.testing.assert_close(found[1][name], value, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.spec("OPT-9")
@@ -359,6 +501,33 @@ def test_an_infinite_gradient_is_named():
         train(module, data(), steep, clip=1.0)
 
 
+def test_batch_norm_of_a_single_row_says_what_to_choose():
+    module = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2))
+    words = r"no variance over 1 row: of 21 rows, batch_size=5 leaves a step of 1, in 1 part"
+    with pytest.raises(ValueError, match=words) as caught:
+        train(module, data(21), cross_entropy, batch_size=5)
+    assert "Choose a batch_size that leaves more" in str(caught.value)
+    with pytest.raises(ValueError, match=r"batch_size=5 leaves a step of 5, in 4 part.*accumulate"):
+        train(module, data(20), cross_entropy, batch_size=5, accumulate=4)
+    train(module, data(21), cross_entropy, batch_size=7)  # the advice works
+
+    def fault(output, target):
+        raise ValueError("of the loss itself")
+
+    with pytest.raises(ValueError, match=r"^of the loss itself$"):
+        train(module, data(21), fault, batch_size=7)
+
+
+@pytest.mark.parametrize("wrong", [lambda o, t: o.mean(), lambda o, t: o, lambda o, t: 0.5])
+def test_a_metric_of_the_wrong_shape_is_named(wrong):
+    metrics = {"accuracy": accuracy, "hits": wrong}
+    words = r"^metrics\['hits'\] must give one number a sample, shape \(120,\), got shape"
+    with pytest.raises(ValueError, match=words):
+        train(net(), data(), cross_entropy, metrics=metrics)
+    with pytest.raises(ValueError, match=r"^loss must give one number a sample"):
+        train(net(), data(), wrong)
+
+
 @pytest.mark.parametrize("error", [MemoryError, torch.OutOfMemoryError])
 def test_out_of_memory_says_what_fits(error):
     seen = []
@@ -407,6 +576,22 @@ def test_wrong_settings(settings, words):
     given = {"loss": cross_entropy, "batch_size": 120} | settings
     with pytest.raises((ValueError, TypeError), match=words):
         train(net(), data(), given.pop("loss"), **given)
+
+
+@pytest.mark.parametrize("value", [1.5, 2.0, True, "3", math.nan])
+@pytest.mark.parametrize(
+    "name", ["epochs", "batch_size", "accumulate", "keep", "patience", "every_steps", "max_steps", "seed"]
+)  # fmt: skip
+def test_whole_numbers_are_asked_for_by_name(name, value):
+    with pytest.raises(ValueError, match=f"^{name} must be a whole number.*got {value!r}"):
+        train(net(), data(), cross_entropy, validation=data(), **{name: value})
+
+
+def test_whole_numbers_may_be_numpy_s():
+    given = {"epochs": np.int64(2), "batch_size": np.int32(60), "seed": np.int64(-3)}
+    done = train(net(), data(), cross_entropy, **given)
+    same = train(net(), data(), cross_entropy, epochs=2, batch_size=60, seed=-3)
+    assert equal(done.state, same.state)
 
 
 def test_nothing_to_learn():

@@ -171,3 +171,37 @@ def test_an_adversarially_trained_network_on_mnist_has_a_bracket():
     assert found.attacked_accuracy > 0.8
     assert found.certified_accuracy <= found.attacked_accuracy
     assert found.certificate.ok
+
+
+class Doubling(nn.Module):
+    """A layer that doubles its input in place before it reads it."""
+
+    def __init__(self, layer, quiet):
+        super().__init__()
+        self.layer, self.quiet = layer, quiet
+
+    def forward(self, x):
+        if self.quiet:
+            x.data.mul_(2.0)  # autograd does not see it
+            return self.layer(x)
+        return self.layer(x.mul_(2.0))
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("random_start", [False, True])
+def test_a_module_that_writes_into_its_input_moves_no_point(quiet, random_start):
+    torch.manual_seed(0)
+    layer, x, y = nn.Linear(4, 3), torch.randn(8, 4), torch.arange(8) % 3
+    twin = nn.Linear(4, 3)
+    twin.weight.data, twin.bias.data = 2.0 * layer.weight.data, layer.bias.data
+    kept, found = x.clone(), []
+    attack = AdversarialTraining(Threat(0.1), n_iter=3, random_start=random_start)
+    for net in (Doubling(layer, quiet), twin):
+        torch.manual_seed(1)
+        found.append(attack(x, target=y, module=net))
+        assert torch.equal(x, kept)
+    assert not found[0].requires_grad
+    assert (found[0] - x).abs().max() <= 0.1
+    torch.testing.assert_close(
+        *found, rtol=0, atol=1e-6
+    )  # the same steps, rounded in another order

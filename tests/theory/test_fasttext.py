@@ -397,6 +397,7 @@ def test_parts_of_words_help_with_new_ones() -> None:
         ({"min_count": 5}, ["a", "b"], [0, 1], "min_count=5 leaves no word"),
         ({}, ["a", "b"], [0, 0], "y holds one class only"),
         ({}, ["a", "b"], [0], "X has 2 texts and y 1 labels"),
+        ({}, [], [], "X has no text"),
         ({}, ["a", "b"], None, "y is missing"),
         ({"solver": "exact"}, ["a", "b"], [0, 1], "reg=0.0 leaves solver='exact' without a minimum"),
         ({"reg": 0.1}, ["a", "b"], [0, 1], "reg=0.1 is for solver='exact'"),

@@ -21,7 +21,9 @@ from surefit.robust import Threat  # noqa: E402
 from surefit.robust import _relaxations as relaxations  # noqa: E402
 from surefit.robust._arithmetic import ARITHMETIC, as_it_runs  # noqa: E402
 from surefit.robust._graph import build  # noqa: E402
+from surefit.robust._input_set import ball  # noqa: E402
 from surefit.robust.crown import lower_functional  # noqa: E402
+from surefit.robust.interval import Rounding, interval_ranges  # noqa: E402
 from surefit.robust.network_bounds import (  # noqa: E402
     certified_radius,
     network_bounds,
@@ -443,3 +445,121 @@ def test_conv1d_and_the_functional_itself():
     found = descended(net, Threat(0.1), x, codes)
     assert (lower <= found).all()
     assert callable(lower_functional)
+
+
+class Said(nn.Module):
+    """One affine map, said in a way of its own: z + (1, -2, 1/2), then the last layer."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.first, self.last, self.way = nn.Linear(4, 3), nn.Linear(3, 2), way
+        self.register_buffer("c", torch.tensor([1.0, -2.0, 0.5]))
+
+    def forward(self, x):
+        return self.last(self.way(self.first(x), self.c))
+
+
+def in_place(z, c):
+    z += c
+    return z
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda z, c: torch.add(z, other=c),
+        lambda z, c: torch.add(input=z, other=c),
+        lambda z, c: torch.add(c, other=z, out=None),
+        lambda z, c: torch.sub(z, other=-c),
+        lambda z, c: z.reshape(z.size(0), z.shape[1:].numel()) + c,
+        lambda z, c: (z + c).view(z.shape[:1] + (3,)),
+        lambda z, c: (z + c[None]).reshape(z.size()),
+        in_place,
+    ],
+)
+def test_every_way_to_say_an_affine_map_has_its_exact_range(way):
+    torch.manual_seed(0)
+    net = Said(way).double()
+    x = torch.randn(5, 4, dtype=torch.float64)
+    with torch.no_grad():
+        z, W = net(x), net.last.weight @ net.first.weight
+    assert torch.equal(z, net.last(net.first(x) + net.c))
+    low, high = network_bounds(net, x, Threat(0.3, 2))
+    wide = 0.3 * torch.linalg.vector_norm(W, dim=1)
+    assert torch.allclose(low, z - wide, rtol=0, atol=1e-12)  # sums near 1
+    assert torch.allclose(high, z + wide, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("box", [False, True], ids=["free", "box"])
+@pytest.mark.parametrize("kind", ["dense", "convolution"])
+@pytest.mark.spec("ADV-1")
+def test_bounds_hold_where_squares_of_weights_underflow(kind, box):
+    """Weights near 1e-170, whose squares are 0 in float64, and weights near 1e170 after them."""
+    torch.manual_seed(0)
+    first = nn.Linear(4, 3, bias=False)
+    if kind == "convolution":
+        body = nn.Conv2d(1, 3, 2, bias=False)
+        first = nn.Sequential(nn.Unflatten(1, (1, 2, 2)), body, nn.Flatten())
+    net = nn.Sequential(first, nn.ReLU(), nn.Linear(3, 2)).double()
+    with torch.no_grad():
+        next(first.parameters()).mul_(1e-170)
+        net[2].weight.mul_(1e170)
+    x = torch.zeros(1, 4, dtype=torch.float64)
+    threat = Threat(1.0, 2, **({"lower": -1.0, "upper": 1.0} if box else {}))
+    with torch.no_grad():
+        g = torch.Generator().manual_seed(5)
+        z = net(points(Threat(1.0, 2), x.repeat(500, 1), g) * (1.0 - 1e-9))
+    assert z.std(dim=0).min() > 0.01  # the scores do move
+    for method in METHODS[:-1]:
+        low, high = network_bounds(net, x, threat, method=method)
+        assert ((low <= z) & (z <= high)).all(), method
+        assert low.isfinite().all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_steps_of_the_slopes_stay_numbers_where_a_functional_is_zero(norm):
+    """Scores 0 and 2 have the same weights: the norm of their difference has no gradient."""
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 3)
+    ).double()
+    for p in net.parameters():
+        nn.init.normal_(p)
+    with torch.no_grad():
+        net[4].weight[2] = net[4].weight[0]
+    x, codes = torch.randn(6, 3, dtype=torch.float64), torch.zeros(6, dtype=torch.int64)
+    for box in ({}, {"lower": -0.5, "upper": 0.5}):
+        threat = Threat(0.3, norm, **box)
+        less = network_lower(net, x, codes, threat, method="crown")
+        more = network_lower(net, x, codes, threat, method="alpha-crown")
+        assert (more >= less).all()
+        a = torch.eye(3, dtype=torch.float64)[:1].requires_grad_()
+        block = ball(x, threat, 2.0**-53)
+        (gradient,) = torch.autograd.grad(block.least((a - a)[None])[0].sum(), a)
+        assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_bound_that_overflows_is_no_bound_and_no_nan(norm):
+    """Products of two layers are 1e400; those of layers and values are near 1."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
+    net = net.double()
+    with torch.no_grad():
+        for part, size in zip(net[::2], (1e200, 1e200, 1e-200)):
+            part.weight.mul_(size)
+            part.bias.zero_()
+    x = torch.tensor([[1.0, -2.0], [2.0, 1.0], [-1.0, 1.0]], dtype=torch.float64) * 1e-200
+    threat = Threat(1e-201, norm)
+    plain = network_bounds(net, x, threat, method="interval")
+    for method in METHODS[1:-1]:
+        low, high = network_bounds(net, x, threat, method=method)
+        assert (low >= plain[0]).all(), method
+        assert (high <= plain[1]).all(), method
+    block = ball(torch.ones(1, 2, dtype=torch.float64), Threat(1e300), 2.0**-53)
+    for end in ("low", "high"):  # inf - inf on the way
+        for values in getattr(interval_ranges(build(net, (2,)), block, Rounding(2.0**-53)), end):
+            assert not values.isnan().any()
+    low, high = network_bounds(net, x, Threat(1e300))
+    assert (low <= net(x)).all()
+    assert (net(x) <= high).all()

@@ -159,3 +159,83 @@ def test_module_with_one_column():
         net.bias.zero_()
     found = RandomizedSmoothing(net, 0.5).certify(torch.tensor([[1.0, 0.0], [-1.0, 3.0]]), n=2000)
     assert found.label.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_what_follows_from_the_counts_cannot_be_changed(sequential):
+    x = torch.tensor([[0.5], [-0.4], [2.0], [0.01]], dtype=torch.float64)
+    found = RandomizedSmoothing(half_space, 0.5).certify(x, n=1000, sequential=sequential)
+    assert [claim.name for claim in found.claims] == ["smoothed radii", "smoothed labels"]
+    assert found.certificate.ok
+    forged = [
+        {"label": 1 - found.label},
+        {
+            "label": np.where(found.radius > 0, found.label, found.chosen)
+        },  # a label for an abstention
+        {"chosen": 1 - found.chosen},
+        {"p_low": found.p_low + 1e-6},
+        {"p_low": np.where(np.arange(4) == 2, np.nan, found.p_low)},
+        {"draws": found.draws + 1},
+        {"draws": np.where(np.arange(4) == 1, 900, found.draws)},
+    ]
+    if sequential:
+        assert found.impossible.any()
+        assert not found.impossible.all()
+        forged += [{"impossible": ~found.impossible}, {"impossible": found.impossible[:, :2]}]
+        forged += [{"grid": found.grid[:1]}, {"n": 1001}]
+    for change in forged:
+        assert not replace(found, **change).certificate["smoothed labels"].ok, list(change)
+    less = replace(found, p_low=0.5 * found.p_low)  # a limit that claims less is one too
+    assert less.certificate["smoothed labels"].ok
+
+
+def test_impossible_radii_are_those_that_the_upper_limits_exclude():
+    x = torch.tensor([[0.5], [-0.1], [2.0]], dtype=torch.float64)
+    found = RandomizedSmoothing(half_space, 0.5).certify(x, n=1000, sequential=True)
+    plan = looks(1000, found.delta, block=128)
+    for row in range(3):
+        high = 1.0
+        for look, share, votes in zip(plan.draws, plan.shares, found.path):
+            if look <= found.draws[row]:
+                high = min(high, float(upper_limit(votes[row], look, share)))
+        expected = [high < stats.norm.cdf(r / 0.5) for r in found.grid]
+        assert found.impossible[row].tolist() == expected
+
+
+def test_rows_that_used_all_their_draws_can_be_recounted():
+    """1000 draws are not whole blocks of 128; the boundary keeps a row to the end."""
+    x = torch.tensor([[0.5], [2.0]], dtype=torch.float64)
+    found = RandomizedSmoothing(half_space, 0.5).certify_at(x, 0.5, n_max=1000)
+    assert found.draws.tolist()[0] == 1000
+    assert found.recheck(half_space, x).ok
+    last = (*found.path[:-1], found.path[-1] + 1)
+    assert replace(found, path=last).recheck(half_space, x)["counts"].failed
+    more = replace(found, successes=found.successes + 1)
+    assert more.recheck(half_space, x)["counts"].failed
+
+
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_one_class_of_votes_is_tested_like_two(code):
+    """2 / 2**n is at most delta from n = 11 on; fewer votes decide nothing."""
+
+    def constant(x):
+        return torch.full((len(x),), code)
+
+    smooth, x = RandomizedSmoothing(constant, 0.5), torch.zeros(3, 2)
+    assert smooth.predict(x, n=10, delta=0.001).tolist() == [-1] * 3
+    assert smooth.predict(x, n=11, delta=0.001).tolist() == [code] * 3
+
+
+def test_each_part_of_the_module_has_its_own_mode_back():
+    net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2))
+    net.train()
+    net[1].eval()
+    RandomizedSmoothing(net, 0.3).predict(torch.randn(3, 5), n=10)
+    assert [part.training for part in net.modules()] == [True, True, False, True, True]
+
+
+def test_labels_are_kept_as_they_were_given():
+    x = torch.tensor([[0.5], [-0.5], [1.0]], dtype=torch.float64)
+    for y in ([1, 1, 1], torch.tensor([1, 1, 1]), np.array([1, 1, 1], dtype=np.uint8)):
+        found = RandomizedSmoothing(half_space, 0.5).certify(x, y, n=1000)
+        assert found.certified_accuracy(0.0) == pytest.approx(2 / 3)

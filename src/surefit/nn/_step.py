@@ -163,9 +163,10 @@ def per_sample(
 ) -> torch.Tensor:
     """The losses of n samples, checked to be so many."""
     losses = loss(output, target)
-    if losses.shape != (n,):
+    shape = tuple(getattr(losses, "shape", ()))
+    if shape != (n,):
         raise ValueError(
-            f"{name} must give one number a sample, shape ({n},), got shape {tuple(losses.shape)}: use "
+            f"{name} must give one number a sample, shape ({n},), got shape {shape}: use "
             'reduction="none", and sum over what belongs to one sample.'
         )
     return losses

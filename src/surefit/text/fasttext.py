@@ -344,6 +344,8 @@ class FastTextClassifier(
         if y is None:
             raise ValueError("y is missing: FastTextClassifier needs a label for each text.")
         y = column_or_1d(y, warn=True)
+        if not len(texts):
+            raise ValueError("X has no text: FastTextClassifier needs some of each class.")
         check_classification_targets(y)
         if len(y) != len(texts):
             raise ValueError(f"X has {len(texts)} texts and y {len(y)} labels: give one for each.")
