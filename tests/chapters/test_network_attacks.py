@@ -16,6 +16,7 @@ from surefit.robust import Threat, adversarial_risk, decision_based, fgsm, pgd
 torch = pytest.importorskip("torch")
 
 from surefit.robust import apgd, evaluate, fab, minimum_norm, network, square  # noqa: E402
+from surefit.robust._attack import AttackResult  # noqa: E402
 from surefit.robust._ball import Ball  # noqa: E402
 from surefit.robust._stand_in import folded  # noqa: E402
 from surefit.robust.adaptive_boundary import plane_projection  # noqa: E402
@@ -471,3 +472,253 @@ def test_attacks_are_as_strong_as_those_of_peers(norm):
     theirs = float((net(other).argmax(1) == y).double().mean())
     ours = 1 - pgd(net, X, y, threat, n_iter=20, step_size=threat.eps / 4).rate
     assert ours <= theirs + 1e-9
+
+
+HALVES = [torch.bfloat16, torch.float16]
+
+
+def halved(dtype, seed=0):
+    """A network in half precision, and rows in single precision that it rounds."""
+    torch.manual_seed(seed)
+    net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    net, X = net.to(dtype), torch.randn(30, 6)
+    return net, X, net(X.to(dtype)).argmax(1)
+
+
+@pytest.mark.parametrize("norm", [math.inf, 2])
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", ["fgsm", "pgd", "square", "decision"])
+def test_modules_in_half_precision_are_attacked_at_the_rows_that_they_see(name, dtype, norm):
+    net, X, y = halved(dtype)
+    attack = {
+        "fgsm": fgsm,
+        "pgd": lambda *a, **k: pgd(*a, n_iter=5, **k),
+        "square": lambda *a, **k: square(*a, n_queries=30, **k),
+        "decision": lambda *a, **k: decision_based(*a, n_iter=3, samples=10, **k),
+    }[name]
+    found = attack(net, X.numpy(), y.numpy(), Threat(0.5, norm), random_state=0)
+    assert isinstance(found.x_adv, np.ndarray)
+    assert 0 < found.success.sum() < 30
+    points = torch.as_tensor(found.x_adv)
+    if name != "decision":  # whose points are in the precision of numpy
+        assert torch.equal(points.to(dtype).double(), points.double())
+    assert ((net(points.to(dtype)).argmax(1) != y).numpy() == found.success).all()
+    delta = (points.double() - X.to(dtype).double())[found.success]
+    size = delta.abs().amax(1) if norm == math.inf else delta.norm(dim=1)
+    assert (size <= 0.5 * (1 + 1e-12)).all()
+    if name == "pgd":
+        far = minimum_norm(net, X.numpy(), y, norm=norm, n_iter=3)
+        assert far.distance.shape == (30,)
+
+
+@pytest.mark.parametrize("norm", [math.inf, 2])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_evaluations_in_half_precision_hold(dtype, norm):
+    net, X, y = halved(dtype)
+    for rows in (X.numpy(), X, X.to(dtype)):
+        found = evaluate(net, rows, y, Threat(0.1, norm), attacks=["fgsm", "pgd"])
+        assert found.certificate.ok
+        assert found.recheck(net, rows, y).ok
+        assert found.attacked_accuracy < 1.0
+        if dtype == torch.float16:
+            assert "no bound is known for passes in float16" in found.method
+        else:
+            assert found.certified_accuracy > 0.2
+
+
+def test_certified_rows_in_half_precision_are_rechecked_as_the_module_sees_them():
+    """Rows whose bound is positive where bfloat16 puts them, and not where they were given."""
+    from surefit.robust.network_bounds import network_lower
+
+    net = halved(torch.bfloat16)[0]
+    X, threat = torch.randn(20_000, 6), Threat(0.1)
+    y = net(X.bfloat16()).argmax(1)
+    seen, given = (network_lower(net, rows, y, threat) > 0 for rows in (X.bfloat16(), X))
+    rows = seen & ~given
+    assert rows.any()
+    found = evaluate(net, X[rows], y[rows], threat, attacks=["fgsm"])
+    assert found.certified.all()
+    assert found.recheck(net, X[rows], y[rows]).ok
+
+
+class Doubling(torch.nn.Module):
+    """It doubles its input in place, where autograd sees it or not, before it reads it."""
+
+    def __init__(self, layer, quiet):
+        super().__init__()
+        self.layer, self.quiet = layer, quiet
+
+    def forward(self, x):
+        if self.quiet:
+            x.data.mul_(2.0)
+            return self.layer(x)
+        return self.layer(x.mul_(2.0))
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_module_that_writes_into_its_input_changes_no_rows(quiet):
+    layer = linear(4, 3)
+    twin = linear(4, 3)
+    twin.weight.data.mul_(2.0)
+    X, y = rows_of(twin)
+    kept, net = X.clone(), Doubling(layer, quiet)
+    threat = Threat(0.2)
+    for name in (*ATTACKS, "decision"):
+        attack = ATTACKS.get(name, lambda *a, **k: decision_based(*a, n_iter=2, samples=8, **k))
+        one, two = (attack(module, X, y, threat, random_state=0) for module in (net, twin))
+        assert torch.equal(X, kept), name
+        assert one.success.any(), name
+        assert ((twin(one.x_adv).argmax(1) != y).numpy() == one.success).all(), name
+        if not quiet:  # else its gradients are half as long
+            torch.testing.assert_close(one.x_adv, two.x_adv, rtol=0, atol=1e-9)
+    found = evaluate(net, X, y, threat, attacks=["fgsm"], certify=False)
+    points = found.x_adv.clone()
+    assert found.recheck(net, X, y).ok
+    assert torch.equal(X, kept)
+    assert torch.equal(found.x_adv, points)
+    seen = network(net).exact(X, batch_size=7)
+    assert torch.equal(X, kept)
+    torch.testing.assert_close(seen, twin(X).detach(), rtol=0, atol=1e-12)
+
+
+def test_steps_in_half_precision_of_a_module_that_writes_into_its_input():
+    torch.manual_seed(0)
+    nn = torch.nn
+    net = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 3)).bfloat16()
+    X = torch.randn(20, 4)
+    y = net(X.bfloat16()).argmax(1)
+    found = pgd(network(net, precision="bf16"), X, y, Threat(0.5), n_iter=3)
+    assert found.success.any()
+
+
+class Squeezed(torch.nn.Module):
+    """A layer whose output loses all axes of length 1, as ``z.squeeze()`` is often written."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x).squeeze()
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("n", [1, 5, 7])
+def test_outputs_that_were_squeezed_are_those_of_the_rows(n, classes):
+    """Batches of 3 leave one row alone in the end where n is 1 or 7."""
+    layer = linear(6, classes)
+    torch.manual_seed(1)
+    X = torch.randn(n, 6, dtype=torch.float64)
+    z = layer(X).detach()
+    z = torch.cat([torch.zeros_like(z), z], dim=1) if classes == 1 else z
+    net = network(Squeezed(layer), classes=range(max(2, classes)))
+    torch.testing.assert_close(net.exact(X, batch_size=3), z, rtol=0, atol=1e-12)
+    y = z.argmax(1)
+    found = evaluate(net, X, y, Threat(0.3), attacks=["apgd-ce"], batch_size=3)
+    assert found.clean_accuracy == 1.0
+    assert found.recheck(net, X, y, batch_size=3).ok
+    plain = evaluate(layer, X, y, Threat(0.3), attacks=["apgd-ce"], batch_size=3)
+    assert (found.robust == plain.robust).all()
+
+
+class Claims:
+    """An attack that says that all rows fell, at points of its own choice."""
+
+    __name__ = "claims"
+
+    def __init__(self, move, flat=False):
+        self.move, self.flat = move, flat
+
+    def __call__(self, net, X, y, threat, random_state=0):
+        self.rows = X
+        points = self.move(X, threat)
+        points = points.reshape(len(X), -1).numpy() if self.flat else points
+        everyone = np.ones(len(X), dtype=bool)
+        return AttackResult(points, everyone, np.zeros(len(X)), np.ones(len(X), dtype=np.int64))
+
+
+@pytest.mark.spec("ADV-2")
+@pytest.mark.parametrize("flat", [False, True])
+def test_what_an_attack_claims_counts_only_where_the_network_confirms_it(flat):
+    net, X, y = trained()
+    X, y = X[:40], y[:40]
+    for move in (
+        lambda X, threat: X,  # they keep their label
+        lambda X, threat: 1.0 - X,  # far outside of the ball
+        lambda X, threat: X - 0.05,  # outside of the box
+        lambda X, threat: torch.full_like(X, torch.nan),
+        lambda X, threat: torch.full_like(X, torch.inf),
+    ):
+        found = evaluate(net, X, y, THREAT, attacks=[Claims(move, flat)], certify=False)
+        assert (found.robust == found.clean).all()
+        assert torch.equal(found.x_adv, X)
+        assert any("claims counted" in note and "they stand" in note for note in found.notes)
+        assert found.certificate.ok
+        assert found.recheck(net, X, y).ok
+    real = pgd(net, X, y, THREAT, n_iter=5)
+    wrong = Claims(lambda rows, threat: real.x_adv[found.clean], flat)
+    half = evaluate(net, X, y, THREAT, attacks=[wrong], certify=False)
+    assert ((~half.robust) == real.success).all()  # and those that it does confirm count
+    assert (half.by[half.clean & ~half.robust] == "claims").all()
+    assert half.notes[0].startswith(f"claims counted {(half.clean & half.robust).sum()} rows")
+    assert half.recheck(net, X, y).ok
+
+
+def test_the_walk_starts_from_all_rows_also_from_those_that_have_fallen():
+    """Only rows of class 0 stand after the first attack: another label has to come from the others."""
+    layer = linear(2, 2)
+    layer.weight.data = torch.tensor([[0.0, 0.0], [1e-3, 0.0]], dtype=torch.float64)
+    layer.bias.data = torch.tensor([0.0, -1.0], dtype=torch.float64)
+    X = torch.tensor([[0.0, 0.0], [0.1, 0.0], [1100.0, 0.0], [1101.0, 0.0]], dtype=torch.float64)
+    y = [0, 0, 1, 1]
+
+    def first(net, X, y, threat, random_state=0):
+        points = torch.where(X > 500.0, X - 200.0, X)
+        return AttackResult(
+            points, (X[:, 0] > 500.0).numpy(), np.zeros(len(X)), np.zeros(len(X), int)
+        )
+
+    found = evaluate(layer, X, y, Threat(1050.0), attacks=[first, "decision"], certify=False)
+    assert found.by.tolist() == ["decision", "decision", "first", "first"]
+
+
+def test_forged_fields_of_an_evaluation_are_noticed():
+    net, X, y = trained()
+    X, y = X[:60], y[:60]
+    found = evaluate(net, X, y, THREAT, attacks=[QUICK[0]], certify=False)
+    fallen = np.flatnonzero(~found.robust & found.clean)
+    assert len(fallen) > 2
+    up = found.robust.copy()
+    up[fallen[:2]] = True
+    by = found.by.copy()
+    by[fallen[:2]] = ""
+    blamed = found.by.copy()
+    blamed[np.flatnonzero(found.robust)[0]] = "apgd"
+    stands = (*found.stands[:-1], int(up.sum()))
+    for changed, entries in (
+        ({"robust": up}, 3.0),  # two rows, and the number that stands
+        ({"robust": up, "by": by}, 3.0),  # their points are wrong
+        ({"robust": up, "by": by, "stands": stands}, 2.0),
+        ({"by": by}, 2.0),
+        ({"by": blamed}, 1.0),
+        ({"stands": (found.stands[-1] + 1,)}, 1.0),
+    ):
+        claim = dataclasses.replace(found, **changed).recheck(net, X, y)["adversarial examples"]
+        assert (claim.status.name, claim.observed) == ("FAILS", entries), list(changed)
+
+
+def test_parts_of_a_module_with_names_like_those_of_an_estimator_are_its_own():
+    class Negated(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module, self.classes = linear(4, 3), 7
+
+        def forward(self, x):
+            return -self.module(x)
+
+    net = Negated()
+    X, _ = rows_of(net.module)
+    y = net(X).argmax(1)
+    found = evaluate(net, X, y, Threat(0.1), attacks=["fgsm"])
+    assert found.certified.any()
+    assert found.recheck(net, X, y).ok

@@ -10,7 +10,15 @@ from surefit.robust import Threat, decision_based, fgsm, pgd
 
 torch = pytest.importorskip("torch")
 
-from surefit.robust import AdversarialTraining, apgd, evaluate, fab, network, square  # noqa: E402
+from surefit.robust import (  # noqa: E402
+    AdversarialTraining,
+    apgd,
+    evaluate,
+    fab,
+    minimum_norm,
+    network,
+    square,
+)
 
 nn = torch.nn
 EVERY = [fgsm, pgd, apgd, fab, square]
@@ -206,3 +214,71 @@ def test_time_that_ran_out_is_said(case):
 def test_adversarial_training_names_its_arguments(options, words):
     with pytest.raises(ValueError, match=words):
         AdversarialTraining(Threat(0.1), **options)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, None, "3"])
+@pytest.mark.parametrize(
+    ("attack", "names"),
+    [
+        (pgd, ["n_iter", "restarts"]),
+        (apgd, ["n_iter", "restarts", "targets"]),
+        (fab, ["n_iter", "restarts", "targets"]),
+        (minimum_norm, ["n_iter", "targets"]),
+        (square, ["n_queries"]),
+        (evaluate, ["batch_size"]),
+    ],
+)
+def test_counts_that_are_none_name_their_argument(attack, names, value, case):
+    net, X, y = case
+    given = (net, X, y) if attack is minimum_norm else (net, X, y, Threat(0.1))
+    for name in names:
+        with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got"):
+            attack(*given, **{name: value})
+
+
+@pytest.mark.parametrize("value", [0, 1.5, True, None])
+def test_steps_of_adversarial_training_are_counted(value):
+    with pytest.raises(ValueError, match="n_iter must be a whole number of at least 1, got"):
+        AdversarialTraining(Threat(0.1), n_iter=value)
+    assert AdversarialTraining(Threat(0.1), n_iter=np.int64(2)).n_iter == 2
+
+
+def test_p_of_square_is_named(case):
+    for p in (0.0, 1.5, float("nan")):
+        with pytest.raises(ValueError, match="p must lie above 0 and be 1 at most"):
+            square(*case, Threat(0.1), p=p)
+
+
+class Gives(nn.Module):
+    """A layer and what is made of its output."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.last, self.change = nn.Linear(3, 3), change
+
+    def forward(self, x):
+        return self.change(self.last(x))
+
+
+@pytest.mark.parametrize("attack", EVERY)
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (lambda z: (z, z), TypeError, "must give a tensor of logits, got tuple"),
+        (lambda z: {"logits": z}, TypeError, "got dict.*returns the logits alone"),
+        (lambda z: z[:-1], ValueError, r"got shape \(5, 3\) for 6 rows"),
+        (lambda z: z.T[:2], ValueError, r"got shape \(2, 6\) for 6 rows"),
+        (lambda z: z.flatten(), ValueError, r"got shape \(18,\) for 6 rows"),
+        (lambda z: z.sum(), ValueError, r"got shape \(\) for 6 rows"),
+        (lambda z: z[:, :, None], ValueError, r"got shape \(6, 3, 1\) for 6 rows"),
+    ],
+)
+def test_outputs_that_are_no_logits_are_named(attack, change, error, words, case):
+    with pytest.raises(error, match=words):
+        attack(Gives(change), case[1], case[2], Threat(0.1))
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 1], ["a", "b", "a"]])
+def test_classes_that_are_the_same_are_refused(classes, case):
+    with pytest.raises(ValueError, match="classes must differ from each other"):
+        network(case[0], classes)

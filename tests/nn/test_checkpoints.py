@@ -195,6 +195,16 @@ def test_losses_of_steps_are_kept_as_numbers_not_as_text(tmp_path):
     assert again.history.to_dict() == done.history.to_dict()
 
 
+@pytest.mark.parametrize("schedule", ["constant", lambda step: np.float32(0.01)])
+def test_rates_may_be_numpy_s(schedule, tmp_path):
+    given = {"lr": np.float32(0.01), "schedule": schedule, "batch_size": 40}
+    calm = train(net(), data(), cross_entropy, epochs=2, **given)
+    train(net(), data(), cross_entropy, epochs=1, checkpoint=tmp_path, **given)
+    again = train(net(), data(), cross_entropy, epochs=2, checkpoint=tmp_path, **given)
+    assert equal(again.state, calm.state)
+    assert again.history.lr == calm.history.lr == [float(np.float32(0.01))] * 2
+
+
 def test_when_and_how_many(tmp_path):
     def steps(**settings):
         folder = tmp_path / str(len(os.listdir(tmp_path)))

@@ -328,3 +328,42 @@ def test_importing_the_package_does_not_import_torch():
 
     words = "import sys, surefit.nn, surefit; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", words], check=True)
+
+
+def test_a_fit_that_fails_leaves_no_module():
+    """Nor does it spoil one that was there before and is gone on with."""
+    X, y = rows()
+    huge = X.astype(np.float64)
+    huge[-1] = 1e300
+    model = NeuralClassifier(nn.Linear(X.shape[1], 3), epochs=2, random_state=0)
+    with pytest.raises(ValueError, match="X holds numbers up to 1e\\+300, too large for torch.float32"):
+        model.fit(huge, y)
+    diverging = NeuralClassifier(
+        nn.Linear(X.shape[1], 3), epochs=3, optimizer="sgd", lr=1e38, random_state=0
+    )
+    with pytest.raises(NonFiniteLoss):
+        diverging.fit(X, y)
+    for failed in (model, diverging):
+        with pytest.raises(NotFittedError):
+            failed.predict(X)
+    before = model.partial_fit(X, y, classes=[0, 1, 2]).predict_proba(X)
+    with pytest.raises(ValueError, match="too large"):
+        model.partial_fit(huge, y)
+    assert (model.predict_proba(X) == before).all()
+    with pytest.raises(ValueError, match="non-finite"):
+        MLPClassifier(
+            (4,), solver="sgd", learning_rate_init=1e200, random_state=0, max_iter=3
+        ).fit(X, y)
+
+
+def test_validation_rows_are_weighed_as_the_others():
+    X, y = rows()
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    given = {"epochs": 2, "validation_fraction": 0.25, "random_state": 0}
+    model = NeuralClassifier(nn.Linear(X.shape[1], 3), **given).fit(X, y, sample_weight=weight)
+    held = model.validation_rows_
+    losses = -model.predict_log_proba(X[held])[np.arange(len(held)), y[held]]
+    expected = np.average(losses, weights=weight[held])
+    # means of numbers of order 1 in single precision
+    np.testing.assert_allclose(model.validation_curve_[-1], expected, rtol=1e-5)
+    assert abs(losses.mean() - expected) > 1e-3 * expected

@@ -273,8 +273,11 @@ def test_what_is_refused(table):
         MLPRegressor("poisson").fit(X, table["number"])
     with pytest.raises(ValueError, match="hidden_layer_sizes must be whole numbers > 0"):
         MLPClassifier((4, 0)).fit(X, y)
-    with pytest.raises(ValueError, match=r"whole numbers > 0, got \[4.5, 3\]"):
-        MLPClassifier((4.5, 3)).fit(X, y)
+    for size in (4.5, np.nan, np.inf, "4"):
+        with pytest.raises(
+            ValueError, match=r"hidden_layer_sizes must be whole numbers > 0, got \["
+        ):
+            MLPClassifier((size, 3)).fit(X, y)
     with pytest.raises(AttributeError, match="partial_fit"):
         MLPClassifier(solver="lbfgs").partial_fit(X, y)
     with pytest.warns(ConvergenceWarning, match="Maximum iterations"):

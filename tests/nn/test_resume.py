@@ -394,3 +394,24 @@ def test_sigkill_in_a_step_and_in_a_checkpoint(where, after, tmp_path):
     assert found["history"] == calm.history.step_loss
     assert equal(found["state"], calm.state)
     assert np.isfinite(calm.history.loss).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ({"momentum": 0.9}, {"momentum": 0.5}, r"momentum=0\.5 \(the checkpoint has 0\.9\)"),
+        ({"momentum": 0.9}, {"momentum": 0.9, "nesterov": True}, r"nesterov=True"),
+        ({"betas": (0.9, 0.99)}, {"betas": (0.8, 0.99)}, r"betas=\[0\.8, 0\.99\] \(the checkpoint has"),
+    ],
+)
+def test_an_optimiser_with_other_settings_is_of_another_run(first, second, words, tmp_path):
+    kind = torch.optim.Adam if "betas" in first else torch.optim.SGD
+    runs = [
+        {"optimizer": functools.partial(kind, **given), "batch_size": 32, "epochs": epochs}
+        for given, epochs in ((first, 1), (second, 2), (first | {"foreach": True}, 2))
+    ]
+    train(net(), data(), cross_entropy, checkpoint=tmp_path, **runs[0])
+    with pytest.raises(CheckpointError, match=words):
+        train(net(), data(), cross_entropy, checkpoint=tmp_path, **runs[1])
+    done = train(net(), data(), cross_entropy, checkpoint=tmp_path, **runs[2])
+    assert done.history.epochs[-1] == 2  # how a step is computed may change

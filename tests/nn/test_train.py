@@ -615,3 +615,38 @@ def test_on_a_gpu_as_on_the_processor_to_rounding():
     there = train(net(), (X, y), cross_entropy, precision="float32", device="cuda", **SETTINGS)
     for name, value in here.state.items():
         torch.testing.assert_close(there.state[name].cpu(), value, rtol=1e-3, atol=1e-4)
+
+
+def test_validation_rows_may_have_weights():
+    """As often as their weights say."""
+    X, y = data()
+    held, times = slice(0, 40), np.arange(40) % 3
+    repeated = np.repeat(np.arange(40), times)
+    looks = [(X[held], y[held], times), [X[held], y[held], 2.0 * times], (X[repeated], y[repeated])]
+    runs = [
+        train(net(), (X, y), cross_entropy, epochs=2, validation=look, metrics={"right": accuracy})
+        for look in looks
+    ]
+    for run in runs[:2]:
+        # sums of 40 numbers of order 1 in another order, in double precision
+        np.testing.assert_allclose(run.history.validation, runs[2].history.validation, rtol=1e-6)
+        np.testing.assert_allclose(
+            run.history.metrics["right"], runs[2].history.metrics["right"], rtol=1e-12
+        )
+    plain = train(net(), (X, y), cross_entropy, epochs=2, validation=(X[held], y[held]))
+    assert plain.history.validation != runs[0].history.validation
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"optimizer": "adamw"}, "optimizer='adamw' with weight_decay=0 does not take"),
+        ({"optimizer": "sgd", "weight_decay": 0.1}, "with weight_decay=0.1 does not take"),
+        ({"optimizer": "sgd", "clip": 1.0}, "clip=1.0 needs dense gradients"),
+    ],
+)
+def test_sparse_gradients_that_cannot_be_used_are_told_before_a_step(settings, words):
+    module = nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Flatten(), nn.Linear(4, 2))
+    words_of = np.random.default_rng(0).integers(0, 5, (8, 2))
+    with pytest.raises(ValueError, match=words):
+        train(module, (words_of, words_of[:, 0] % 2), cross_entropy, **settings)

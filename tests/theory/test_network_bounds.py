@@ -472,7 +472,7 @@ def in_place(z, c):
         lambda z, c: torch.add(c, other=z, out=None),
         lambda z, c: torch.sub(z, other=-c),
         lambda z, c: z.reshape(z.size(0), z.shape[1:].numel()) + c,
-        lambda z, c: (z + c).view(z.shape[:1] + (3,)),
+        lambda z, c: (z + c).view(z.shape[:1] + c.shape),
         lambda z, c: (z + c[None]).reshape(z.size()),
         in_place,
     ],

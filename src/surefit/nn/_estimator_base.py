@@ -70,6 +70,20 @@ class Network(Certified):
         """Weights of the rows in the loss."""
         return None if sample_weight is None else np.asarray(to_numpy(sample_weight), np.float64)
 
+    def _trained(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> Any:
+        """Fit the module, and certify."""
+        raise NotImplementedError
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool = False) -> Any:
+        """A fit that fails leaves no module that nobody fitted."""
+        before = self.__dict__.get("_module")
+        try:
+            return self._trained(X, y, sample_weight, incremental=incremental)
+        except Exception:
+            if self.__dict__.get("_module") is not before:
+                del self._module
+            raise
+
     # ------------------------------------------------------------------ data
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
@@ -147,11 +161,18 @@ class Network(Certified):
         dtype = torch.float32 if first is None else first.dtype
         X = X.toarray() if sp.issparse(X) else X
         X = X if is_torch(X) else torch.from_numpy(_writable(X))
-        found = X.to(device, dtype)
-        narrow = X.is_floating_point() and torch.finfo(X.dtype).max > torch.finfo(dtype).max
-        if narrow and not bool(found.isfinite().all()):
-            raise too_large(float(X.abs().max()), dtype)
-        return self._shaped(found)
+        self._check_range(X, dtype)
+        return self._shaped(X.to(device, dtype))
+
+    def _check_range(self, X: Any, dtype: torch.dtype) -> None:
+        """Features must be finite in the numbers of the module."""
+        X = X if is_torch(X) else torch.from_numpy(_writable(X))
+        if not X.is_floating_point() or torch.finfo(X.dtype).max <= torch.finfo(dtype).max:
+            return
+        low, high = X.aminmax() if X.numel() else (0.0, 0.0)
+        largest = max(float(high), -float(low))
+        if largest > torch.finfo(dtype).max:
+            raise too_large(largest, dtype)
 
     def _shaped(self, X: Any) -> Any:
         """Rows of X, an array or a tensor, in the shape that the module takes."""

@@ -109,7 +109,8 @@ class BaseMLP(Network):
     def _sizes(self) -> list[int]:
         hidden = self.hidden_layer_sizes
         hidden = list(hidden) if hasattr(hidden, "__iter__") else [hidden]
-        if any(size <= 0 or size != int(size) for size in hidden):
+        whole = (isinstance(k, Real) and float(k) > 0 and float(k).is_integer() for k in hidden)
+        if not all(whole):
             raise ValueError(f"hidden_layer_sizes must be whole numbers > 0, got {hidden}.")
         return [int(self.input_shape_[0]), *map(int, hidden), int(self.n_outputs_)]
 
@@ -131,7 +132,7 @@ class BaseMLP(Network):
 
     # ------------------------------------------------------------------ fitting
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool = False) -> Any:
+    def _trained(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> Any:
         fresh = "_module" not in self.__dict__ or not (self.warm_start or incremental)
         rng = check_random_state(self.random_state)
         double = X.dtype in (np.float64, torch.float64)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ._state import collect, load_weights, restore, settings_of, weights_of
+from ._state import collect, load_weights, numbers_of, restore, settings_of, weights_of
 from ._step import NonFiniteLoss, Step
 from .checkpoints import Checkpoints
 from .ema import EMA
@@ -89,7 +89,7 @@ class Run:
             "seed": self.batches.seed, "batch_size": self.batches.batch_size,
             "rows": self.batches.n, "shuffle": bool(self.batches.shuffle),
             "dtype": str(self.batches.dtype),
-            "optimizer": type(self.optimizer).__name__, **self.recipe,
+            "optimizer": type(self.optimizer).__name__, **numbers_of(self.optimizer), **self.recipe,
             "data": None if self.kept is None else self.batches.mark(),
         }  # fmt: skip
         self.given = settings_of(self.optimizer)
@@ -186,7 +186,7 @@ class Run:
             step=self.step,
             epoch=-(-self.step // self.batches.steps),
             loss=self.sums[0] / self.sums[1] if self.sums[1] else math.nan,
-            lr=self.rate(self.step - 1),
+            lr=float(self.rate(self.step - 1)),
             seconds=self._clock(),
             samples_per_second=(self.step - self.epoch_step) * self.batches.batch_size / max(spent, 1e-9),
             **entry,

@@ -17,7 +17,9 @@ from .checkpoints import fit_to
 from .ema import EMA
 from .parallel import like, whole
 
-__all__ = ["collect", "load_weights", "restore", "settings_of", "weights_of"]
+__all__ = ["collect", "load_weights", "numbers_of", "restore", "settings_of", "weights_of"]
+
+_HOW = ("capturable", "differentiable", "foreach", "fused")  # settings of an optimiser that change no step
 
 
 def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -74,6 +76,20 @@ def settings_of(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
         }
         for group in optimizer.param_groups
     ]
+
+
+def numbers_of(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """What an optimiser was made with, as a checkpoint holds it; how it is computed is left out."""
+    group = optimizer.param_groups[0]
+    kinds = (bool, int, float, str, type(None))
+    found: dict[str, Any] = {}
+    for key in sorted(set(group) - {"params", "lr", *_HOW}):
+        value = group[key]
+        if isinstance(value, (tuple, list)) and all(isinstance(part, kinds) for part in value):
+            found[key] = list(value)
+        elif isinstance(value, kinds):
+            found[key] = value
+    return found
 
 
 def _same(value: Any, other: Any) -> bool:

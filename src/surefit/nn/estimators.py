@@ -125,7 +125,7 @@ class Neural(Network):
 
     # ------------------------------------------------------------------ fitting
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool = False) -> Any:
+    def _trained(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> Any:
         fresh = "_module" not in self.__dict__ or not (self.warm_start or incremental)
         rng = check_random_state(self.random_state)
         if self.patience is not None and not self.validation_fraction:
@@ -143,6 +143,8 @@ class Neural(Network):
             self.__dict__.pop("_optimizer", None)
         if not incremental:
             self.__dict__.pop("_optimizer", None)
+        first = next((p for p in self._module.parameters() if p.is_floating_point()), None)
+        self._check_range(X, torch.float32 if first is None else first.dtype)
         target, weight = self._targets(y), self._row_weights(y, sample_weight)
         rows, held = np.arange(len(X)), None
         if self.validation_fraction and not incremental:
@@ -155,7 +157,11 @@ class Neural(Network):
         shaped = self._shaped(X)
         picked = torch.from_numpy(rows)
         data = (shaped, target) if held is None else (shaped[rows], target[picked])
-        validation = None if held is None else (shaped[held], target[torch.from_numpy(held)])
+        validation = None
+        if held is not None:
+            validation = (shaped[held], target[torch.from_numpy(held)])
+            if weight is not None and weight[held].any():
+                validation = (*validation, weight[held])
         module = self._module
 
         def optimizer(groups: Any, lr: float) -> Any:

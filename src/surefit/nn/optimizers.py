@@ -27,6 +27,7 @@ _FUSED = {
     "sgd": ("cpu", "cuda"),
     "adagrad": ("cpu",),
 }
+_SPARSE = ("sgd", "adagrad")  # these take sparse gradients
 _NORMS = (
     nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm,
 )  # fmt: skip
@@ -124,8 +125,13 @@ def make_optimizer(
                 f"optimizer must be 'sign', {', '.join(map(repr, _NAMES))}, or a class or function "
                 f"called as optimizer(groups, lr=lr), got {optimizer!r}."
             )
-        sparse = any(getattr(part, "sparse", False) is True for part in module.modules())
-        fused = {} if sparse or not _plain(groups, _FUSED.get(name, ())) else {"fused": True}
+        if sparse_gradients(module) and (name not in _SPARSE or weight_decay):
+            raise ValueError(
+                f"module has an embedding with sparse gradients, which optimizer={optimizer!r} with "
+                f"weight_decay={weight_decay:g} does not take: use 'sgd' or 'adagrad' without weight decay, or "
+                "make it sparse=False."
+            )
+        fused = {} if sparse_gradients(module) or not _plain(groups, _FUSED.get(name, ())) else {"fused": True}
         return getattr(torch.optim, _NAMES[name])(groups, lr=lr, **fused)
     if isinstance(optimizer, torch.optim.Optimizer) or not callable(optimizer):
         raise TypeError(
@@ -136,6 +142,12 @@ def make_optimizer(
     if isinstance(made, torch.optim.LBFGS):
         raise ValueError("optimizer: LBFGS needs the whole data in a closure; use surefit.solvers.")
     return made
+
+
+def sparse_gradients(module: nn.Module) -> bool:
+    """Whether an embedding gives them."""
+    kinds = (nn.Embedding, nn.EmbeddingBag)
+    return any(isinstance(part, kinds) and part.sparse for part in module.modules())
 
 
 def _plain(groups: list[dict[str, Any]], devices: tuple[str, ...]) -> bool:

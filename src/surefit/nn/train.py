@@ -33,7 +33,7 @@ from ._step import NonFiniteLoss, OutOfMemory, Step, evaluate
 from .batches import Batches
 from .checkpoints import Checkpoints
 from .ema import EMA
-from .optimizers import make_optimizer
+from .optimizers import make_optimizer, sparse_gradients
 from .parallel import Replica
 from .precision import autocast, pick_device
 from .schedules import learning_rate
@@ -119,7 +119,7 @@ def train(
     seed, shuffle
         Of the order of rows and of all random numbers drawn in the module or in ``augment``.
     sample_weight : array-like of shape (n,), optional
-    validation : as data, optional
+    validation : as data, or (X, y, weights), optional
         Looked at after each epoch.
     metrics : dict of str to callable, optional
         As the loss, one number a sample; their means are kept. Without validation data they are over the
@@ -167,6 +167,11 @@ def train(
     _check_positive(clip=clip, every_minutes=every_minutes, max_time=max_time)
     if patience is not None and validation is None:
         raise ValueError(f"patience={patience} needs validation data: pass validation=(X, y).")
+    if clip is not None and sparse_gradients(module):
+        raise ValueError(
+            f"clip={clip!r} needs dense gradients, and an embedding of the module has sparse ones: make it "
+            "sparse=False, or pass clip=None."
+        )
     with contextlib.ExitStack() as stack:
         group = ALONE if parallel is None else stack.enter_context(connect())
         where = pick_device(device, module)
@@ -185,9 +190,10 @@ def train(
         )  # fmt: skip
         held = None
         if validation is not None or metrics:
+            seen, weights = (data, sample_weight) if validation is None else _weighed(validation)
             held = Batches(
-                data if validation is None else validation, batch_size=-(-batch_size // accumulate),
-                sample_weight=sample_weight if validation is None else None, shuffle=False, **place,
+                seen, sample_weight=weights, batch_size=-(-batch_size // accumulate), shuffle=False,
+                **place,
             )  # fmt: skip
         total = epochs * batches.steps
         total = total if max_steps is None else min(total, max_steps)
@@ -215,7 +221,13 @@ def train(
         return run.go()
 
 
+def _weighed(data: Any) -> tuple[Any, Any]:
+    """(data, weights or None) of validation data."""
+    three = isinstance(data, (tuple, list)) and len(data) == 3
+    return (data[:2], data[2]) if three else (data, None)
+
+
 def _check_positive(**given: float | None) -> None:
     for name, value in given.items():
-        if value is not None and not 0 < value < math.inf:
+        if value is not None and (isinstance(value, bool) or not 0 < value < math.inf):
             raise ValueError(f"{name} must be positive and finite, got {value!r}.")

@@ -336,10 +336,9 @@ def _parts(model: Any, X: Any) -> tuple[Any, Any, Any]:
     """The module, the labels of its outputs where they are known, and the rows as a tensor."""
     import torch
 
+    module, classes = getattr(model, "module_", model), getattr(model, "classes_", None)
     if isinstance(model, Network):
         module, classes = model.module, model.classes
-    else:
-        module, classes = getattr(model, "module_", model), getattr(model, "classes_", None)
     x = torch.as_tensor(X) if isinstance(X, torch.Tensor) else None
     if x is None:
         x = model._tensor(X) if hasattr(model, "_tensor") else torch.as_tensor(np.asarray(X))
