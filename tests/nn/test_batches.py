@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas
+import polars
 import pytest
 import scipy.sparse as sp
 from scipy import stats
@@ -123,7 +124,7 @@ def test_long_double_is_not_cut_down_to_single_and_half_is_widened(tmp_path):
     assert half.tolist() == X[:, :1].astype(np.float16).tolist()
 
 
-@pytest.mark.parametrize("form", [np.asarray, pandas.DataFrame])
+@pytest.mark.parametrize("form", [np.asarray, pandas.DataFrame, polars.DataFrame])
 def test_without_targets_the_input_is_the_target(form):
     """A table is no dataset of pairs, though it has a length and square brackets."""
     x, y, _ = Batches(form(np.eye(4))).fetch([2])

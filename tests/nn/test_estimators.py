@@ -8,12 +8,15 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 import surefit
 from surefit.io import ModelFileError
 from surefit.nn import CNNClassifier, MLPClassifier, MLPRegressor, NeuralClassifier, NeuralRegressor
+from surefit.nn.train import NonFiniteLoss
 
 
 def net(n_features, n_outputs):
@@ -330,40 +333,124 @@ def test_importing_the_package_does_not_import_torch():
     subprocess.run([sys.executable, "-c", words], check=True)
 
 
-def test_a_fit_that_fails_leaves_no_module():
-    """Nor does it spoil one that was there before and is gone on with."""
-    X, y = rows()
-    huge = X.astype(np.float64)
+def test_a_fit_that_fails_leaves_no_module(table):
+    """Nor one that was interrupted."""
+    X, y, _ = table
+    huge = X.copy()
     huge[-1] = 1e300
-    model = NeuralClassifier(nn.Linear(X.shape[1], 3), epochs=2, random_state=0)
-    with pytest.raises(ValueError, match="X holds numbers up to 1e\\+300, too large for torch.float32"):
-        model.fit(huge, y)
-    diverging = NeuralClassifier(
-        nn.Linear(X.shape[1], 3), epochs=3, optimizer="sgd", lr=1e38, random_state=0
-    )
-    with pytest.raises(NonFiniteLoss):
-        diverging.fit(X, y)
-    for failed in (model, diverging):
+    stopped = {"augment": interrupt, "max_iter": 3, "random_state": 0}
+    cases = [
+        (NeuralClassifier(net, random_state=0), huge, ValueError, "X holds numbers up to 1e\\+300"),
+        (NeuralClassifier(net, optimizer="sgd", lr=1e38, batch_size=20), X, NonFiniteLoss, "step"),
+        (NeuralClassifier(net, augment=interrupt), X, KeyboardInterrupt, None),
+        (MLPClassifier((4,), solver="sgd", learning_rate_init=1e200), X, ValueError, "non-finite"),
+        (MLPClassifier((4,), **stopped), X, KeyboardInterrupt, None),
+    ]
+    for model, rows, error, words in cases:
+        with pytest.raises(error, match=words):
+            model.fit(rows, y)
         with pytest.raises(NotFittedError):
-            failed.predict(X)
-    before = model.partial_fit(X, y, classes=[0, 1, 2]).predict_proba(X)
-    with pytest.raises(ValueError, match="too large"):
-        model.partial_fit(huge, y)
+            model.predict(X)
+        with pytest.raises(NotFittedError):
+            check_is_fitted(model)
+
+
+def interrupt(x):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", ["diverges", "interrupted", "too large"])
+def test_a_fit_that_fails_leaves_the_module_it_went_on_with_as_it_was(table, kind):
+    """Its weights, its averages and its mode; dropout would show in another one."""
+    X, y, _ = table
+    noisy = nn.Sequential(
+        nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 3)
+    )
+    model = NeuralClassifier(noisy, epochs=2, random_state=0).partial_fit(
+        X, y, classes=np.unique(y)
+    )
+    before, steps = model.predict_proba(X), model.n_iter_
+    rows, error = X, KeyboardInterrupt
+    if kind == "diverges":
+        model.set_params(clip=None, optimizer="sgd", lr=1e38, batch_size=20, warm_start=True)
+        error = NonFiniteLoss
+    elif kind == "interrupted":
+        calls = iter(range(2))
+        model.set_params(augment=lambda x: x if next(calls, None) is not None else interrupt(x))
+        model.set_params(batch_size=20)
+    else:
+        rows, error = np.where(np.arange(len(X))[:, None] == 7, 1e300, X), ValueError
+    with pytest.raises(error):
+        (model.fit if kind == "diverges" else model.partial_fit)(rows, y)
     assert (model.predict_proba(X) == before).all()
-    with pytest.raises(ValueError, match="non-finite"):
-        MLPClassifier(
-            (4,), solver="sgd", learning_rate_init=1e200, random_state=0, max_iter=3
-        ).fit(X, y)
+    assert model.n_iter_ == steps
+    assert surefit.verify(model, X, y).ok
+    model.set_params(augment=None, optimizer="adamw", lr=1e-3)
+    assert model.partial_fit(X, y).certificate_.ok
 
 
-def test_validation_rows_are_weighed_as_the_others():
-    X, y = rows()
+def test_validation_rows_are_weighed_as_the_others(table):
+    X, y, _ = table
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    weight[y == "top"] *= 5
     given = {"epochs": 2, "validation_fraction": 0.25, "random_state": 0}
-    model = NeuralClassifier(nn.Linear(X.shape[1], 3), **given).fit(X, y, sample_weight=weight)
+    model = NeuralClassifier(net, **given).fit(X, y, sample_weight=weight)
     held = model.validation_rows_
-    losses = -model.predict_log_proba(X[held])[np.arange(len(held)), y[held]]
+    places = np.searchsorted(model.classes_, y[held])
+    losses = -model.predict_log_proba(X[held])[np.arange(len(held)), places]
     expected = np.average(losses, weights=weight[held])
     # means of numbers of order 1 in single precision
     np.testing.assert_allclose(model.validation_curve_[-1], expected, rtol=1e-5)
     assert abs(losses.mean() - expected) > 1e-3 * expected
+
+
+def test_lazy_layers_take_their_sizes_and_weights_from_the_rows_and_the_seed(tmp_path, table):
+    X, y, _ = table
+    lazy = nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(3))
+
+    def normed():
+        return nn.Sequential(nn.LazyLinear(8), nn.LazyBatchNorm1d(), nn.LazyLinear(3))
+
+    assert NeuralClassifier(normed, epochs=2, random_state=0).fit(X, y).certificate_.ok
+    models = []
+    for seed in (1, 2):
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            models.append(NeuralClassifier(lazy, epochs=2, random_state=0).fit(X, y))
+    expected = models[0].predict_proba(X)
+    assert (models[1].predict_proba(X) == expected).all()
+    assert surefit.verify(models[0], X, y).ok
+    surefit.save(models[0], tmp_path / "lazy")
+    assert (surefit.load(tmp_path / "lazy", module=lazy).predict_proba(X) == expected).all()
+
+
+class Turned(nn.Module):
+    """Complex weights and buffers, and one that is whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(5, 3)
+        self.turn = nn.Parameter(torch.exp(1j * torch.arange(3)))
+        self.register_buffer("still", 1j * torch.ones(3, 2))
+        self.register_buffer("count", torch.arange(3))
+
+    def forward(self, x):
+        return (self.body(x) * self.turn * self.still[:, 0]).real + self.count
+
+
+def test_complex_weights_are_kept_in_a_file(tmp_path, table):
+    X, y, _ = table
+    model = NeuralClassifier(Turned(), epochs=2, random_state=0).fit(X, y)
+    surefit.save(model, tmp_path / "turned")
+    again = surefit.load(tmp_path / "turned", module=Turned())
+    state = again.module_.state_dict()
+    for name, value in model.module_.state_dict().items():
+        assert state[name].dtype == value.dtype
+        assert torch.equal(state[name], value)
+    assert surefit.verify(again, X, y).ok
+
+
+def test_nothing_to_learn_says_so(table):
+    X, _, number = table
+    with pytest.raises(ValueError, match="module has no parameter that requires a gradient"):
+        NeuralRegressor(nn.Identity()).fit(X[:, :1], number)

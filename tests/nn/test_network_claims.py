@@ -345,3 +345,44 @@ def test_compiled_and_eager_agree():
     X, y, _ = table()
     model = NeuralClassifier(net, compile="aot_eager", epochs=1, random_state=0, certify="full")
     assert model.fit(X, y).certificate_["compiled against eager"].status is Status.HOLDS
+
+
+class Single(nn.Module):
+    """Computes in single precision, whatever it is given."""
+
+    def __init__(self, n_outputs):
+        super().__init__()
+        self.body = nn.Linear(5, n_outputs)
+
+    def forward(self, x):
+        return self.body(x.float() / 2)
+
+
+@pytest.mark.parametrize("kind", [NeuralClassifier, NeuralRegressor])
+def test_a_module_that_cannot_compute_in_double_precision_is_fitted(kind):
+    """Claims that need it are open, the others hold and notice a nudge."""
+    X, y, number = table()
+    model = kind(Single, epochs=2, optimizer="sgd", batch_size=200, random_state=0)
+    y = y if kind is NeuralClassifier else number
+    verified = surefit.verify(model.fit(X, y), X, y)
+    assert verified.ok
+    assert verified["training loss"].status is Status.HOLDS
+    for name in (
+        "sample loss", "gradient check", "accumulation", "gradient norms", "variance through depth",
+        "non-convex rate",
+    ):  # fmt: skip
+        assert verified[name].status is Status.UNDECIDED
+        assert "same dtype" in verified[name].statement
+    with torch.no_grad():
+        model.module_.body.weight[0] += 1e-2
+    assert [claim.name for claim in surefit.verify(model, X, y).failed] == ["training loss"]
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")
+def test_weight_norms_are_copied_from_a_file(tmp_path):
+    def normed(n_features, n_outputs):
+        return nn.utils.weight_norm(nn.Linear(n_features, n_outputs))
+
+    X, y, _ = table()
+    surefit.save(NeuralClassifier(normed, epochs=1, random_state=0).fit(X, y), tmp_path / "model")
+    assert surefit.verify(surefit.load(tmp_path / "model", module=normed), X, y).ok

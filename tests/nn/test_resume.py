@@ -1,5 +1,6 @@
 """A run that was stopped, anyhow and anywhere, ends as if it had not been: to the bit."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
 
 from surefit.distributed import CheckpointError  # noqa: E402
 from surefit.nn.checkpoints import Checkpoints  # noqa: E402
@@ -401,7 +404,11 @@ def test_sigkill_in_a_step_and_in_a_checkpoint(where, after, tmp_path):
     [
         ({"momentum": 0.9}, {"momentum": 0.5}, r"momentum=0\.5 \(the checkpoint has 0\.9\)"),
         ({"momentum": 0.9}, {"momentum": 0.9, "nesterov": True}, r"nesterov=True"),
-        ({"betas": (0.9, 0.99)}, {"betas": (0.8, 0.99)}, r"betas=\[0\.8, 0\.99\] \(the checkpoint has"),
+        (
+            {"betas": (0.9, 0.99)},
+            {"betas": (0.8, 0.99)},
+            r"betas=\[0\.8, 0\.99\] \(the checkpoint has",
+        ),
     ],
 )
 def test_an_optimiser_with_other_settings_is_of_another_run(first, second, words, tmp_path):
@@ -415,3 +422,33 @@ def test_an_optimiser_with_other_settings_is_of_another_run(first, second, words
         train(net(), data(), cross_entropy, checkpoint=tmp_path, **runs[1])
     done = train(net(), data(), cross_entropy, checkpoint=tmp_path, **runs[2])
     assert done.history.epochs[-1] == 2  # how a step is computed may change
+
+
+class Counting(nn.Module):
+    """Counts its passes in training, in what ``get_extra_state`` gives, and computes with the count."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.count = net(), 0
+
+    def forward(self, x):
+        self.count += self.training
+        return self.inner(x) * (1 + 0.1 * self.count)
+
+    def get_extra_state(self):
+        return {"count": self.count}
+
+    def set_extra_state(self, state):
+        self.count = state["count"]
+
+
+def test_the_extra_state_of_a_module_goes_on_too(tmp_path):
+    given = {"epochs": 3, "batch_size": 40, "patience": 3, "validation": data(60, seed=1)}
+    modules = [Counting(), Counting(), Counting()]
+    calm = train(modules[0], data(), cross_entropy, **given)
+    given["checkpoint"] = tmp_path
+    train(modules[1], data(), cross_entropy, max_time=1e-9, **given)
+    again = train(modules[2], data(), cross_entropy, **given)
+    assert again.state["_extra_state"] == calm.state["_extra_state"]
+    assert modules[2].count == modules[0].count > 0
+    assert again.history.step_loss == calm.history.step_loss

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
+from surefit.distributed import CheckpointError  # noqa: E402
 from surefit.nn.batches import row_at  # noqa: E402
 from surefit.nn.history import History  # noqa: E402
 from surefit.nn.optimizers import decay_groups  # noqa: E402
@@ -592,6 +593,68 @@ def test_whole_numbers_may_be_numpy_s():
     done = train(net(), data(), cross_entropy, **given)
     same = train(net(), data(), cross_entropy, epochs=2, batch_size=60, seed=-3)
     assert equal(done.state, same.state)
+
+
+def test_groups_of_one_s_own_keep_their_share_of_the_rate(tmp_path):
+    """A tenth of the rate for the first layer: as a run in which its gradients are a tenth."""
+
+    def head_and_body(groups, lr, share=0.1):
+        body = {id(p) for p in module[0].parameters()}
+        every = [p for group in groups for p in group["params"]]
+        apart = [[p for p in every if (id(p) in body) is inside] for inside in (True, False)]
+        return torch.optim.SGD(
+            [{"params": apart[0], "lr": share * lr}, {"params": apart[1]}], lr=lr
+        )
+
+    given = {"schedule": "cosine", "epochs": 2, "batch_size": 40, "lr": 0.5}
+    module = net()
+    calm = train(module, data(), cross_entropy, optimizer=head_and_body, **given)
+    tenth = net()
+    for p in tenth[0].parameters():
+        p.register_hook(lambda gradient: 0.1 * gradient)
+    other = train(tenth, data(), cross_entropy, optimizer="sgd", **given)
+    for name, value in calm.state.items():  # six steps in single precision
+        torch.testing.assert_close(value, other.state[name], rtol=1e-5, atol=1e-6)
+    assert calm.history.lr == other.history.lr
+    module = net()
+    folder = {"checkpoint": tmp_path, **given}
+    train(module, data(), cross_entropy, optimizer=head_and_body, max_time=1e-9, **folder)
+    module = net()
+    more = functools.partial(head_and_body, share=0.2)
+    with pytest.raises(CheckpointError, match=r"share=\[0\.2, 1\.0\] \(the checkpoint has \[0\.1"):
+        train(module, data(), cross_entropy, optimizer=more, **folder)
+    again = train(module, data(), cross_entropy, optimizer=head_and_body, **folder)
+    assert equal(again.state, calm.state)
+
+
+@pytest.mark.parametrize(("name", "value"), [("lr", 0.5), ("weight_decay", 0.1)])
+def test_settings_of_an_optimiser_that_would_be_replaced_are_told(name, value):
+    own = functools.partial(torch.optim.SGD, **{name: value})
+    with pytest.raises(ValueError, match=f"optimizer has {name}={value}, .*: pass {name}={value}"):
+        train(net(), data(), cross_entropy, optimizer=own)
+    given = {"epochs": 1, name: value}
+    found = [
+        train(net(), data(), cross_entropy, optimizer=kind, **given).state
+        for kind in (own, torch.optim.SGD)
+    ]
+    assert equal(*found)
+
+
+def test_gradients_left_in_a_module_are_not_part_of_the_first_step():
+    X, y = data()
+    module, fresh = net(), net()
+    cross_entropy(module(torch.from_numpy(X)), torch.from_numpy(y)).sum().backward()
+    found = [train(m, (X, y), cross_entropy, epochs=1).state for m in (module, fresh)]
+    assert equal(*found)
+
+
+def test_lazy_layers_are_called_first():
+    X, y = data()
+    lazy = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(2))
+    with pytest.raises(ValueError, match="module has lazy layers"):
+        train(lazy, (X, y), cross_entropy)
+    lazy(torch.from_numpy(X[:2]))
+    assert train(lazy, (X, y), cross_entropy, epochs=1).stop == "all 1 epochs are done"
 
 
 def test_nothing_to_learn():

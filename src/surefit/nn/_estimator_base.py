@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -40,6 +41,7 @@ class Network(Certified):
     """Base of the estimators of networks."""
 
     device: Any
+    warm_start: bool
     input_shape_: tuple[int, ...]
     dtypes: tuple[Any, ...] = (np.float32, np.float64)  # of X; whole numbers become the first
     sparse: bool = False
@@ -51,8 +53,11 @@ class Network(Certified):
         """The fitted module, in evaluation mode."""
         module = self.__dict__.get("_module")
         if module is None:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first.")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first.")
         return module
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_module" in self.__dict__
 
     def _fresh(self) -> nn.Module:
         """A module with the weights that a fit begins with."""
@@ -75,13 +80,26 @@ class Network(Certified):
         raise NotImplementedError
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool = False) -> Any:
-        """A fit that fails leaves no module that nobody fitted."""
+        """A fit that fails or is interrupted leaves no module that nobody fitted, and one that was gone on
+        with as it was, but for the optimiser's moments."""
         before = self.__dict__.get("_module")
+        kept, weights = {}, {}
+        if before is not None and (incremental or self.warm_start):
+            kept = {k: list(v) if isinstance(v, list) else v for k, v in self.__dict__.items()}
+            weights = {k: v.detach().clone() for k, v in _tensors(before).items()}
         try:
             return self._trained(X, y, sample_weight, incremental=incremental)
-        except Exception:
-            if self.__dict__.get("_module") is not before:
-                del self._module
+        except BaseException:
+            if kept:
+                for name, value in _tensors(before).items():
+                    value.data = weights[name]
+                self.__dict__.clear()
+                self.__dict__.update(kept)
+                self.module_.eval()
+                for name in ("_optimizer", "_descent"):
+                    self.__dict__.pop(name, None)
+            else:
+                self.__dict__.pop("_module", None)
             raise
 
     # ------------------------------------------------------------------ data
@@ -245,7 +263,10 @@ class Network(Certified):
         if module is None:
             return {}
         state = {name: value.detach().cpu() for name, value in module.state_dict().items()}
-        return {"state_": {k: v.float() if v.dtype in _NOT_NUMPY else v for k, v in state.items()}}
+        state = {k: v.float() if v.dtype in _NOT_NUMPY else v for k, v in state.items()}
+        return {
+            "state_": {k: torch.view_as_real(v) if v.is_complex() else v for k, v in state.items()}
+        }
 
     def _loaded(self) -> None:
         """After the attributes came from a file: the module from its state."""
@@ -254,6 +275,9 @@ class Network(Certified):
             return
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
         module = self._fresh()
+        for name, value in module.state_dict().items():
+            if value.is_complex() and name in tensors and tensors[name].shape[-1:] == (2,):
+                tensors[name] = torch.view_as_complex(tensors[name])
         try:
             fit_to(module.state_dict(), tensors)
         except CheckpointError as error:
@@ -338,6 +362,11 @@ def _balanced(codes: NDArray[Any], weight: NDArray[np.float64] | None) -> NDArra
     with np.errstate(divide="ignore"):
         share = counts.sum() / (np.count_nonzero(counts) * counts)
     return np.where(counts > 0, share, 0.0)[codes]
+
+
+def _tensors(module: nn.Module | None) -> dict[str, torch.Tensor]:
+    """The weights and buffers themselves."""
+    return {} if module is None else dict([*module.named_parameters(), *module.named_buffers()])
 
 
 def is_multilabel(y: Any) -> bool:

@@ -50,6 +50,10 @@ STEPS = (1e-5, 1e-6, 1e-7, 1e-4)  # shares of the weights' length
 MOST_STEPS = 2000  # of a run that is repeated
 _EPS = float(np.finfo(np.float64).eps)
 _BATCH_NORMS = (nn.modules.batchnorm._BatchNorm,)
+_IN_FLOAT64 = (
+    ("sample loss", Kind.EXACT, "NN-5"), ("gradient check", Kind.EXACT, "NN-7"),
+    ("accumulation", Kind.EXACT, "NN-5"), ("gradient norms", Kind.EMPIRICAL, "NN-13"),
+)  # fmt: skip
 
 
 @dataclass
@@ -112,27 +116,20 @@ class Problem:
 
 def network_claims(problem: Problem, *, full: bool) -> list[Claim]:
     """All claims, the costly ones undecided unless ``full``."""
-    sample = _Sample(problem)
-    claims = [
-        _recorded_loss(problem),
-        _sample_loss(sample, problem),
-        _gradient_check(sample),
-        _accumulation(sample, problem.module),
-        _rate(problem, full),
-        _compiled(problem, full),
-        held_out(problem),
-        _gradient_norms(sample),
-        _variance(problem, full),
-    ]
-    size = float(sample.gradient().norm())
-    claims.append(
-        Claim.undecided(
-            "optimality",
-            "no optimality claim: the loss is not convex in the weights, and other weights may be better; "
-            f"the norm of its gradient over {len(sample.rows)} rows is {size:.3g}",
-            Kind.STATIONARY,
-        )
-    )
+    claims: list[Claim | None] = [_recorded_loss(problem)]
+    sample, why = _sampled(problem)
+    if sample is None:
+        claims += [Claim.undecided(name, why, kind, source) for name, kind, source in _IN_FLOAT64]
+    else:
+        claims += [_sample_loss(sample, problem), _gradient_check(sample)]
+        claims += [_accumulation(sample, problem.module)]
+    claims += [_rate(problem, full), _compiled(problem, full), held_out(problem)]
+    claims += [None if sample is None else _gradient_norms(sample), _variance(problem, full)]
+    words = "no optimality claim: the loss is not convex in the weights, and other weights may be better"
+    if sample is not None:
+        size = float(sample.gradient().norm())
+        words += f"; the norm of its gradient over {len(sample.rows)} rows is {size:.3g}"
+    claims.append(Claim.undecided("optimality", words, Kind.STATIONARY))
     return [claim for claim in claims if claim is not None]
 
 
@@ -184,8 +181,10 @@ def _recorded_loss(problem: Problem) -> Claim:
 
 
 def sample_loss(problem: Problem) -> float:
-    """The mean loss over some rows, in float64."""
-    sample = _Sample(problem)
+    """The mean loss over some rows, in float64; NaN where the module cannot compute in it."""
+    sample, _ = _sampled(problem)
+    if sample is None:
+        return math.nan
     with torch.no_grad():
         return float(sample.value())
 
@@ -231,6 +230,18 @@ class _Sample:
                 for g, p in zip(found, self.weights)
             ]
         )
+
+
+def _sampled(problem: Problem) -> tuple[_Sample | None, str]:
+    """The sample, or why there is none: a module may ask for numbers of one type."""
+    sample = _Sample(problem)
+    try:
+        sample.gradient()
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        return None, f"the module does not compute in float64: {str(error).splitlines()[0]}"
+    return sample, ""
 
 
 def _gradient_check(sample: _Sample) -> Claim:
@@ -334,8 +345,8 @@ def _variance(problem: Problem, full: bool) -> Claim | None:
     module.to(x.device)
     try:
         report = variance_by_depth(module, x)
-    except ValueError as error:
-        return Claim.undecided(name, str(error), Kind.EMPIRICAL, source)
+    except (ValueError, RuntimeError) as error:
+        return Claim.undecided(name, str(error).splitlines()[0], Kind.EMPIRICAL, source)
     return _kept_variance(report)
 
 
@@ -374,7 +385,11 @@ def _rate(problem: Problem, full: bool) -> Claim | None:
     if steps > MOST_STEPS:
         why = f"{steps} steps are more than the {MOST_STEPS} that are repeated"
         return Claim.undecided(name, why, Kind.BOUND, source)
-    values, norms, ends = _repeat(problem, steps, t)
+    try:
+        values, norms, ends = _repeat(problem, steps, t)
+    except RuntimeError as error:
+        why = f"the run cannot be repeated in float64: {str(error).splitlines()[0]}"
+        return Claim.undecided(name, why, Kind.BOUND, source)
     if not abs(ends - problem.recorded) <= 1e-3 * max(abs(problem.recorded), 1.0):
         why = f"the repeated run ends at a loss of {ends:.6g}, not at the fit's: it was another run"
         return Claim.undecided(name, why, Kind.BOUND, source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import time
 from collections.abc import Callable
@@ -97,6 +98,7 @@ class Run:
     def go(self) -> Training:
         """To the end of the run."""
         self._resume()
+        self.module.zero_grad(set_to_none=True)  # what somebody's backward pass left
         steps, saved = self.batches.steps, self.step
         self.started = self.epoch_started = time.perf_counter()
         self.saved_at, self.epoch_step = time.monotonic(), self.step
@@ -134,7 +136,7 @@ class Run:
         """One step; whether a checkpoint is due."""
         t, steps, due = self.step, self.batches.steps, False
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(t)
+            group["lr"] = self.rate(t) * group.get("share", 1.0)
         value, weight = self.gradient(t // steps, t % steps, t)
         norm = None if self.clip is None else self.replica.clip(self.clip)
         self.pending.append((value, weight, norm))
@@ -204,7 +206,10 @@ class Run:
             self.best_value, self.waited = value, 0
             if self.patience is not None:
                 state = self.module.state_dict()
-                self.best = {name: weight.detach().clone() for name, weight in state.items()}
+                self.best = {  # extra state may be anything
+                    name: w.detach().clone() if isinstance(w, torch.Tensor) else copy.deepcopy(w)
+                    for name, w in state.items()
+                }
         else:
             self.waited += 1
 

@@ -19,7 +19,8 @@ from .parallel import like, whole
 
 __all__ = ["collect", "load_weights", "numbers_of", "restore", "settings_of", "weights_of"]
 
-_HOW = ("capturable", "differentiable", "foreach", "fused")  # settings of an optimiser that change no step
+# settings of an optimiser that change no step
+_HOW = ("capturable", "differentiable", "foreach", "fused")
 
 
 def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -30,9 +31,14 @@ def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
 @torch.no_grad()
 def load_weights(module: nn.Module, weights: dict[str, Any]) -> None:
     """Put weights and buffers, whole or of this rank, into the module."""
-    for name, value in module.state_dict().items():
+    state = module.state_dict()
+    for name, value in state.items():
         given = weights[name]
-        value.copy_(given if hasattr(given, "full_tensor") else like(value, given))
+        if isinstance(value, torch.Tensor):
+            value.copy_(given if hasattr(given, "full_tensor") else like(value, given))
+    rest = {k: weights[k] for k, v in state.items() if not isinstance(v, torch.Tensor)}
+    if rest:  # what get_extra_state gave
+        module.load_state_dict(rest, strict=False)
 
 
 def collect(
@@ -82,8 +88,9 @@ def numbers_of(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """What an optimiser was made with, as a checkpoint holds it; how it is computed is left out."""
     group = optimizer.param_groups[0]
     kinds = (bool, int, float, str, type(None))
-    found: dict[str, Any] = {}
-    for key in sorted(set(group) - {"params", "lr", *_HOW}):
+    shares = [g.get("share", 1.0) for g in optimizer.param_groups]
+    found: dict[str, Any] = {"share": None if set(shares) == {1.0} else shares}
+    for key in sorted(set(group) - {"params", "lr", "share", *_HOW}):
         value = group[key]
         if isinstance(value, (tuple, list)) and all(isinstance(part, kinds) for part in value):
             found[key] = list(value)

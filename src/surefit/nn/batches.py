@@ -211,7 +211,7 @@ class Batches:
             if isinstance(X, RowBlocks):
                 X = _spooled(X)
             return self._source(X, False), None if y is None else self._source(y, True), weight
-        if isinstance(data, (np.ndarray, torch.Tensor)) or hasattr(data, "iloc"):  # or a table
+        if isinstance(data, (np.ndarray, torch.Tensor)) or hasattr(data, "__array__"):  # or a table
             return self._source(data, False), None, weight
         if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
             self._dataset = data
@@ -285,8 +285,9 @@ def _collated(dataset: Any, rows: NDArray[np.int64]) -> tuple[Any, Any]:
         else [dataset[row] for row in wanted]
     )
     if not isinstance(items[0], (tuple, list)) or len(items[0]) != 2:
+        several = f" of {len(items[0])}" if isinstance(items[0], (tuple, list)) else ""
         raise TypeError(
-            f"an item of the dataset must be a pair (x, y), got {type(items[0]).__name__}."
+            f"an item of the dataset must be a pair (x, y), got {type(items[0]).__name__}{several}."
         )
     x, y = default_collate(items)
     return x, y

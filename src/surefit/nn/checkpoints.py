@@ -154,7 +154,7 @@ def fit_to(expected: Mapping[str, Any], found: Mapping[str, Any], what: str = "m
     differences += [
         f"{name}: {tuple(tensor.shape)} in the {what}, {tuple(found[name].shape)} in the checkpoint"
         for name, tensor in expected.items()
-        if name in found and tuple(tensor.shape) != tuple(found[name].shape)
+        if name in found and getattr(tensor, "shape", ()) != getattr(found[name], "shape", ())
     ]
     if differences:
         more = f" and {len(differences) - 10} more" if len(differences) > 10 else ""

@@ -11,6 +11,7 @@ claim of optimality is."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import math
@@ -30,7 +31,7 @@ from torch import nn
 
 from ._estimator_base import ClassifierPart, Network, seeded
 from .batches import mixed
-from .optimizers import make_optimizer
+from .optimizers import make_optimizer, unshaped
 from .precision import pick_device
 from .train import train
 
@@ -85,18 +86,23 @@ class Neural(Network):
     def _fresh(self) -> nn.Module:
         maker = self._maker()
         with seeded(self.seed_):
-            if isinstance(maker, nn.Module):
-                return copy.deepcopy(maker)
             shape = self._module_shape()
-            known = {
-                "shape": shape,
-                "n_features": math.prod(shape),
-                "n_outputs": self._outputs_wanted(),
-            }
-            names = inspect.signature(maker).parameters
-            module = maker(**{name: known[name] for name in known if name in names})
-        if not isinstance(module, nn.Module):
-            raise TypeError(f"module must give an nn.Module, got {type(module).__name__}.")
+            if isinstance(maker, nn.Module):
+                module = copy.deepcopy(maker)
+            else:
+                known = {
+                    "shape": shape,
+                    "n_features": math.prod(shape),
+                    "n_outputs": self._outputs_wanted(),
+                }
+                names = inspect.signature(maker).parameters
+                module = maker(**{name: known[name] for name in known if name in names})
+            if not isinstance(module, nn.Module):
+                raise TypeError(f"module must give an nn.Module, got {type(module).__name__}.")
+            if unshaped(module):  # whose sizes and weights come from a first row
+                with torch.no_grad(), contextlib.suppress(RuntimeError):
+                    module.eval()(torch.zeros(1, *shape))
+                module.train()
         return module
 
     def _check_width(self, X: Any) -> None:
@@ -157,7 +163,7 @@ class Neural(Network):
         shaped = self._shaped(X)
         picked = torch.from_numpy(rows)
         data = (shaped, target) if held is None else (shaped[rows], target[picked])
-        validation = None
+        validation: Any = None
         if held is not None:
             validation = (shaped[held], target[torch.from_numpy(held)])
             if weight is not None and weight[held].any():
@@ -548,7 +554,8 @@ class NeuralRegressor(RegressorMixin, Neural):
 
     def _targets(self, y: Any) -> torch.Tensor:
         found = torch.from_numpy(np.array(y))
-        return found.to(next(self._module.parameters()).dtype)
+        first = next((p for p in self._module.parameters() if p.is_floating_point()), None)
+        return found.to(torch.float32 if first is None else first.dtype)
 
     def _loss(self) -> Any:
         if self.loss is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 __all__ = ["SignDescent", "decay_groups", "make_optimizer"]
 
@@ -111,7 +112,8 @@ def make_optimizer(
     """The optimiser of a module's parameters.
 
     A name, or a class or function called as ``optimizer(groups, lr=lr)``: settings go in by
-    ``functools.partial(torch.optim.SGD, momentum=0.9)``.
+    ``functools.partial(torch.optim.SGD, momentum=0.9)``. A function may make groups of its own: a group's
+    ``"share"`` is its rate divided by ``lr``, which it keeps throughout the schedule.
     """
     groups = decay_groups(module, weight_decay)
     if not groups:
@@ -128,19 +130,32 @@ def make_optimizer(
         if sparse_gradients(module) and (name not in _SPARSE or weight_decay):
             raise ValueError(
                 f"module has an embedding with sparse gradients, which optimizer={optimizer!r} with "
-                f"weight_decay={weight_decay:g} does not take: use 'sgd' or 'adagrad' without weight decay, or "
-                "make it sparse=False."
+                f"weight_decay={weight_decay:g} does not take: use 'sgd' or 'adagrad' without weight decay, "
+                "or make it sparse=False."
             )
-        fused = {} if sparse_gradients(module) or not _plain(groups, _FUSED.get(name, ())) else {"fused": True}
+        fused = (
+            {}
+            if sparse_gradients(module) or not _plain(groups, _FUSED.get(name, ()))
+            else {"fused": True}
+        )
         return getattr(torch.optim, _NAMES[name])(groups, lr=lr, **fused)
     if isinstance(optimizer, torch.optim.Optimizer) or not callable(optimizer):
         raise TypeError(
             f"optimizer must be a name, a class or a function of (groups, lr), got {optimizer!r}; "
             "for settings use functools.partial(torch.optim.SGD, momentum=0.9)."
         )
+    for name, value in {"lr": lr, "weight_decay": weight_decay}.items():
+        own = getattr(optimizer, "keywords", {}).get(name, value)  # of functools.partial
+        if own != value:
+            raise ValueError(
+                f"optimizer has {name}={own!r}, which {name}={value!r} would replace: pass {name}={own!r} "
+                "beside it."
+            )
     made = optimizer(groups, lr=lr)
     if isinstance(made, torch.optim.LBFGS):
         raise ValueError("optimizer: LBFGS needs the whole data in a closure; use surefit.solvers.")
+    for group in made.param_groups:
+        group.setdefault("share", float(group.get("lr", lr)) / lr)
     return made
 
 
@@ -148,6 +163,11 @@ def sparse_gradients(module: nn.Module) -> bool:
     """Whether an embedding gives them."""
     kinds = (nn.Embedding, nn.EmbeddingBag)
     return any(isinstance(part, kinds) and part.sparse for part in module.modules())
+
+
+def unshaped(module: nn.Module) -> bool:
+    """Whether some weights wait for a first row to have a shape."""
+    return any(is_lazy(p) for p in (*module.parameters(), *module.buffers()))
 
 
 def _plain(groups: list[dict[str, Any]], devices: tuple[str, ...]) -> bool:

@@ -129,6 +129,8 @@ def like(target: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 
     Fused optimisers go through the memory of weights and moments side by side, whatever their strides say.
     """
+    if not isinstance(target, torch.Tensor):
+        return value
     if not hasattr(target, "full_tensor"):
         return torch.empty_like(target, dtype=value.dtype, requires_grad=False).copy_(value)
     moved = value.to(target.device)

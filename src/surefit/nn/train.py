@@ -33,7 +33,7 @@ from ._step import NonFiniteLoss, OutOfMemory, Step, evaluate
 from .batches import Batches
 from .checkpoints import Checkpoints
 from .ema import EMA
-from .optimizers import make_optimizer, sparse_gradients
+from .optimizers import make_optimizer, sparse_gradients, unshaped
 from .parallel import Replica
 from .precision import autocast, pick_device
 from .schedules import learning_rate
@@ -98,7 +98,8 @@ def train(
         Passes over the data; rows of one step of the optimiser, over all ranks and parts.
     optimizer : str or callable
         ``"adamw"``, ``"sgd"``, ``"sign"``, ...; or a class or function called as
-        ``optimizer(groups, lr=lr)``; see :func:`surefit.nn.optimizers.make_optimizer`.
+        ``optimizer(groups, lr=lr)``, whose groups may have rates of their own; see
+        :func:`surefit.nn.optimizers.make_optimizer`.
     lr, schedule, warmup
         See :func:`surefit.nn.schedules.learning_rate`.
     weight_decay : float
@@ -171,6 +172,10 @@ def train(
         raise ValueError(
             f"clip={clip!r} needs dense gradients, and an embedding of the module has sparse ones: make it "
             "sparse=False, or pass clip=None."
+        )
+    if unshaped(module):
+        raise ValueError(
+            "module has lazy layers, whose weights have no shape yet: call it once on a few rows before."
         )
     with contextlib.ExitStack() as stack:
         group = ALONE if parallel is None else stack.enter_context(connect())
