@@ -107,6 +107,21 @@ def test_a_long_line_ends_with_its_file(tmp_path, kind, expected):
     assert [len(words) for words in contexts(Corpus(tmp_path), kind)] == expected
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_texts_are_whole(tmp_path, end):
+    """Empty ones too; what ends a file's last line begins no other."""
+    texts = ["a b c d e", "", "f", " "]
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(texts) + end)
+    expected = [text.split() for text in texts] + [[]] * (len(end) - 1)
+    assert list(Corpus(path, max_words=2).texts()) == expected
+    assert list(Corpus(texts, max_words=2).texts()) == [text.split() for text in texts]
+    assert list(Corpus([["A", "b"], []], lowercase=True).texts()) == [["a", "b"], []]
+    long = "word " * 30_000  # read in parts, of which the last may be empty
+    path.write_text(long + "\n" + long + end)
+    assert [len(words) for words in Corpus(path).texts()] == [30_000] * 2 + [0] * (len(end) - 1)
+
+
 def test_the_end_of_a_long_line_is_no_empty_line(tmp_path):
     (tmp_path / "long.txt").write_text(LONG + "\nx y\n" + " " * 200_000 + "\nz")
     found = contexts(Corpus(tmp_path / "long.txt"), "paragraph")

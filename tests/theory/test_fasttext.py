@@ -24,6 +24,7 @@ from surefit._jit.fasttext import first_rows
 from surefit.certificate import CertificateWarning, Status
 from surefit.text._bags import Features, read_texts
 from surefit.text._fasttext_claims import _hash
+from surefit.text.corpus import Corpus
 from surefit.text.fasttext import FastTextClassifier
 
 
@@ -187,6 +188,41 @@ def test_vectors_of_a_wrong_shape_are_not_read_beyond(tmp_path: Path, name: str)
     assert {claim.name for claim in surefit.verify(cut, X, y).failed} == {"bags"}
 
 
+@pytest.mark.parametrize("change", ["beyond", "below", "turned", "halves", "fewer"])
+def test_buckets_that_are_none_are_told(change: str) -> None:
+    """They are looked up in a table of ``n_buckets`` places, or by halving."""
+    X, y = made(100, 3, seed=7)
+    model = FastTextClassifier(4, word_ngrams=2, n_buckets=5000, random_state=0, certify=False)
+    buckets = model.fit(X, y).buckets_.copy()
+    if change == "beyond":
+        buckets[-1] = 5000
+    if change == "below":
+        buckets[0] = -1
+    model.buckets_ = {"turned": buckets[::-1], "halves": buckets + 0.5}.get(change, buckets)
+    if change == "fewer":
+        model.set_params(n_buckets=100)
+    with pytest.raises(ValueError, match=r"buckets_ must ascend.*the model was changed"):
+        model.predict(X)
+    assert {claim.name for claim in surefit.verify(model, X, y).failed} == {"bags"}
+
+
+def test_a_corpus_gives_a_row_for_each_text(tmp_path: Path) -> None:
+    """Empty texts, and those that are longer than a segment, have a row as in a list."""
+    X = ["good film", "", "bad film " * 20, "bad"]
+    y, options = [1, 1, 0, 0], {"random_state": 0, "deterministic": True, "certify": False}
+    whole = FastTextClassifier(3, **options).fit(X, y)
+    cut = FastTextClassifier(3, **options).fit(Corpus(X, max_words=7), y)
+    assert np.array_equal(whole.input_vectors_, cut.input_vectors_)
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(X) + "\n")
+    sources = (Corpus(X, max_words=7), Corpus(path, max_words=7), path, [path], lambda: iter(X))
+    for source in sources:
+        assert np.array_equal(whole.predict_proba(source), whole.predict_proba(X))
+    upper = FastTextClassifier(3, tokenizer=str.splitlines, lowercase=True, **options)
+    path.write_text("Good film\nbad film\n")
+    assert set(upper.fit(path, [1, 0]).words_) == {"good film", "bad film"}
+
+
 def test_its_words_are_asked_as_any() -> None:
     X = ["good film", "fine film", "bad film", "poor film"] * 25
     y = np.array([1, 1, 0, 0] * 25)
@@ -216,6 +252,16 @@ def test_an_untrained_model_is_said_to_be_one() -> None:
         model.set_params(learning_rate=1e30).fit(X, y)
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+@pytest.mark.parametrize("classes", [2, 4, 6, 7])
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_what_is_equal_to_rounding_is_not_better(loss: str, classes: int) -> None:
+    """With classes of the same size the loss of no steps is the entropy, a bit more or less."""
+    X, y = ["a b c", "d e f"] * 42, np.arange(84) % classes
+    model = FastTextClassifier(3, loss=loss, learning_rate=1e-30, random_state=0, certify=False)
+    found = surefit.verify(model.fit(X, y), X, y)
+    assert found["better than a constant"].status is Status.FAILS
 
 
 def test_held_out_error_has_exact_limits() -> None:

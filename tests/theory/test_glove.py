@@ -304,6 +304,13 @@ def test_steps_are_compared_with_gradients(solver, biases):
     assert surefit.verify(model, N)["gradient"].status is Status.FAILS
 
 
+def test_steps_of_weights_that_vanish_are_none():
+    """f = (1/100)^100 is above 0, and its square is not: no step along such a slope overflows."""
+    counts = sp.csr_array(np.array([[0.0, 1.0, 99.0], [1.0, 0.0, 1.0], [99.0, 1.0, 0.0]]))
+    model = GloVe(2, alpha=100.0, biases=False, random_state=0, certify=False).fit(counts)
+    assert surefit.verify(model, counts)["gradient"].status is Status.HOLDS
+
+
 def test_a_fit_that_breaks_off_leaves_no_vectors_of_another():
     model = GloVe(3, solver="als", min_count=1, max_iter=100, random_state=0).fit(TEXTS)
     with pytest.raises(ValueError, match="occur together"):

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 import surefit
 from surefit.certificate import CertificateWarning, Kind, Status
 from surefit.text import Corpus, SkipGram
+from surefit.text._sent2vec_claims import drawn
 from surefit.text.fasttext import FastTextClassifier
 from surefit.text.sent2vec import Sent2Vec
 from surefit.text.sentences import SentenceVectors
@@ -188,11 +189,51 @@ def test_tampering_is_seen() -> None:
     assert {c.name for c in surefit.verify(model, X[::-1]).failed} >= {"data"}
 
 
+def test_the_claims_about_long_texts() -> None:
+    """An output has moved hundreds of times by the end of such a text; its words are gone through once."""
+    X = [" ".join(f"w{i}" for i in range(20)) + " "] * 3
+    options: dict[str, Any] = {
+        "min_count": 1,
+        "subsample": 0,
+        "learning_rate": 1e-3,
+        "random_state": 0,
+    }
+    model = Sent2Vec(3, max_iter=1, **options).fit([text * 500 for text in X])
+    assert model.certificate_["gradient"].observed < 1e-5
+    assert model.certificate_["loss"].status is Status.HOLDS
+
+
+@pytest.mark.parametrize("negative", [1, 10])
+def test_the_loss_of_a_sentence_by_hand(negative: int) -> None:
+    X, _ = topics(20, seed=1, words=12)
+    model = Sent2Vec(4, min_count=1, negative=negative, random_state=0, certify=False).fit(X)
+    number, total, count = model.words_.index, 0.0, 0
+    noise = iter(drawn(model.word_counts_, negative * sum(len(text.split()) for text in X)))
+    for text in X:
+        ids = [number(word) for word in text.split()]
+        for t, word in enumerate(ids):
+            h = model.vectors_[ids[:t] + ids[t + 1 :]].astype(np.float64).mean(axis=0)
+            total += math.log1p(math.exp(-model.output_vectors_[word] @ h))
+            others = [next(noise) for _ in range(negative)]
+            total += sum(
+                math.log1p(math.exp(model.output_vectors_[v] @ h)) for v in others if v != word
+            )
+            count += 1
+    assert model.loss_ == pytest.approx(total / count, rel=1e-9)
+    assert surefit.verify(model, X)["loss"].status is Status.HOLDS
+
+
 def test_untrained_vectors_are_said_to_be() -> None:
     X, _ = topics(100, seed=0, words=20)
     with pytest.warns(CertificateWarning, match="raise learning_rate"):
         model = Sent2Vec(4, learning_rate=1e-30, max_iter=1, random_state=0).fit(X)
     assert model.loss_ == pytest.approx(11 * math.log(2), rel=0.1)  # less what was drawn twice
+
+
+def test_steps_that_are_too_long_are_told() -> None:
+    """A word that comes thousands of times in a text moves by as many steps at once."""
+    with pytest.warns(CertificateWarning, match="lower learning_rate"):
+        Sent2Vec(3, min_count=1, subsample=0, random_state=0).fit(["a b c " * 3000])
 
 
 def test_held_out_sentences_have_a_radius() -> None:

@@ -334,6 +334,31 @@ def test_unknown_words():
     assert np.array_equal(own[model.buckets_], model.bucket_vectors_)
 
 
+def test_words_without_any_n_gram():
+    """No word of the text has one, so that a new word has no vector, however long."""
+    model = SkipGram(**FAST, max_iter=20, subwords=(12, 14)).fit(made_text())
+    assert model.certificate_.ok
+    assert not len(model.buckets_)
+    with pytest.raises(KeyError, match="it has no n-grams either"):
+        model.vector("a-word-of-many-letters")
+    assert "a-word-of-many-letters" not in model
+
+
+def test_a_corpus_gives_a_row_for_each_text(tmp_path):
+    texts = ["t0w1 t0w2", "", "t0w1 " * 30 + "t1w1", "unheard"]
+    model = SkipGram(**FAST, max_iter=1, certify=False).fit(made_text())
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(texts))
+    for source in (
+        Corpus(texts, max_words=7),
+        Corpus(path, max_words=7),
+        path,
+        lambda: iter(texts),
+    ):
+        assert np.array_equal(model.transform(source), model.transform(texts))
+    assert SkipGram(2, min_count=1, certify=False).fit_transform(path).shape == (4, 2)
+
+
 def test_the_certificate_fails_on_other_vectors():
     texts = made_text()
     model = SkipGram(**FAST, max_iter=8, validation_fraction=0.2).fit(texts)

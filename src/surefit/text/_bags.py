@@ -6,6 +6,7 @@ tokenizer. A bag holds the numbers of the known words and the buckets of hashed 
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from .._jit.words import bags, character_hashes, split_words, word_hashes
 from .._threads import over_rows
-from .corpus import check_order, tokenized
+from .corpus import Corpus, check_order, tokenized
 from .vocabulary import Encoded
 
 __all__ = ["Features", "Texts", "read_texts", "text_list"]
@@ -68,6 +69,8 @@ def text_list(X: Any) -> list[Any]:
         raise ValueError(
             f"X is one {type(X).__name__}: pass a list of texts, such as [X] for a single one."
         )
+    if isinstance(X, Corpus):
+        return list(X.texts())
     if hasattr(X, "to_list"):  # a column of a table
         X = X.to_list()
     check_order(X, "X")
@@ -79,7 +82,7 @@ def text_list(X: Any) -> list[Any]:
 def read_texts(
     X: Any, tokenizer: Callable[[str], list[str]] | None = None, lowercase: bool = False
 ) -> Texts:
-    """The texts of X, strings or lists of words, as numbers.
+    """The texts of X, strings or lists of words, as numbers; of a corpus, whole ones.
 
     Examples
     --------
@@ -87,6 +90,9 @@ def read_texts(
     >>> texts.words, texts.ids.tolist(), texts.starts.tolist()
     (['a', 'b', 'c'], [0, 1, 0, 2, 0], [0, 3, 5])
     """
+    first = X[0] if isinstance(X, list | tuple) and X else X
+    if isinstance(first, os.PathLike) or callable(X):  # files and functions, as fits take them
+        X = Corpus(X, tokenizer=tokenizer, lowercase=lowercase)
     rows = text_list(X)
     if tokenizer is None and set(map(type, rows)) <= {str}:
         return _split([row.lower() for row in rows] if lowercase else rows)

@@ -58,7 +58,8 @@ class Embedding(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cert
 
         Parameters
         ----------
-        X : iterable of str or of lists of words
+        X : Corpus, path, or iterable of str or of lists of words
+            Of files each line is a text.
 
         Returns
         -------
@@ -164,6 +165,8 @@ class SeenSubwords:
     def vector(self, word: str) -> NDArray[Any] | None:
         """The mean over the n-grams that are known; None where none is."""
         _, asked = self.subwords.table([word])
+        if not len(self.buckets):
+            return None
         at = np.minimum(np.searchsorted(self.buckets, asked), len(self.buckets) - 1)
         at = at[self.buckets[at] == asked]
         if not len(at):

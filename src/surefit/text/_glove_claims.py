@@ -201,7 +201,7 @@ def _entry(words: Rows, contexts: Rows, e: int, k: int) -> tuple[float, float]:
         return 0.5 * (f * away**2 + lam * float(a @ a) + mu * float(b @ b))
 
     square, size = float(g @ g + h @ h), math.hypot(*w, *z)
-    length = 1e-4 * (1.0 + size) / max(math.sqrt(square), 1e-300)
+    length = 1e-4 * (1.0 + size) / max(math.sqrt(square), 1e-150)
     slope = (value(length) - value(-length)) / (2.0 * length)
     sizes = float(np.abs(to_w) @ np.abs(w)) + abs(shift) + abs(x)
     miss = 2.0**-22 * (size / _RATE + (1.0 + k) * f * sizes * math.hypot(*to_w, *to_z))

@@ -22,6 +22,7 @@ The drawn words are a function of a fixed seed and the counts, so that everyone 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -39,6 +40,7 @@ Array = NDArray[np.float64]
 _SEED, _SOME, _STEPS = 20180301, 256, 4
 _WORDS = 5_000  # that are drawn of what was held out
 _DELTA = 0.05
+_ROUNDING = 1e-12  # a loss that is equal to rounding is not below
 
 
 def noise_shares(counts: Any) -> Array:
@@ -83,7 +85,7 @@ def claims(model: Any, encoded: Any, train: Any, held: Any) -> list[Claim]:
         Claim.check(
             "better than untrained",
             f"the mean loss of a word is {found:.6g}, that of untrained vectors {free:.6g}",
-            Kind.BOUND, found, free, "TXT-7",
+            Kind.BOUND, found, free * (1.0 - _ROUNDING), "TXT-7",
         ),
         _gradient_claim(model, *some(encoded, train, _STEPS)),
         noise_claim(model.vectors_, model.output_vectors_, "every word", model.noise_loss_, "TXT-7"),
@@ -142,57 +144,66 @@ def _drawn_losses(model: Any, encoded: Any, rows: Any) -> tuple[Array, Array, tu
     return losses, untrained, (-(1 + k) * math.log(2.0), (1 + k) * float(above))
 
 
-def _pairs(model: Any, ids: Any, starts: Any) -> Any:
-    """(sentence's words, position, words of the products, signs) for each target."""
+def _sentences(model: Any, ids: Any, starts: Any) -> Iterator[tuple[Any, Any, Array]]:
+    """Of each sentence its words, what these are held against, each itself first, and signs; 0 leaves out."""
     k = int(model.negative)
     noise = drawn(model.word_counts_, max(1, k * len(ids)))
     for begin, end in pairwise(starts.tolist()):
-        for t in range(begin, end):
-            others = noise[k * t : k * (t + 1)]
-            others = others[others != ids[t]]
-            signs = np.append(-1.0, np.ones(len(others)))
-            yield ids[begin:end], t - begin, np.append(ids[t], others), signs
+        words = ids[begin:end]
+        outs = np.column_stack([words, noise[k * begin : k * end].reshape(-1, k)])
+        signs = np.where(outs == words[:, None], 0.0, 1.0)
+        signs[:, 0] = -1.0
+        yield words, outs, signs
+
+
+def _scores(rows: Array, U: Any, outs: Any) -> tuple[Array, Array]:
+    """The mean h of the others for each row of a sentence, and its products with the rows of U."""
+    H = (rows.sum(axis=0) - rows) / (len(rows) - 1)
+    columns = [np.einsum("nd,nd->n", H, U[column], dtype=np.float64) for column in outs.T]
+    return H, np.column_stack(columns)
+
+
+def _loss(scores: Array, signs: Array) -> float:
+    return float(np.where(signs == 0.0, 0.0, np.logaddexp(0.0, signs * scores)).sum())
 
 
 def _mean_loss(model: Any, ids: Any, starts: Any) -> tuple[float, float, float]:
     """The mean over the words, that of output vectors 0, and the largest product."""
     total, products, largest = 0.0, 0, 0.0
-    for words, t, outs, signs in _pairs(model, ids, starts):
-        h = np.delete(model.vectors_[words].astype(np.float64), t, axis=0).mean(axis=0)
-        s = model.output_vectors_[outs].astype(np.float64) @ h
-        total += float(np.logaddexp(0.0, signs * s).sum())
-        products += len(outs)
-        largest = max(largest, float(np.abs(s).max()))
+    for words, outs, signs in _sentences(model, ids, starts):
+        rows = model.vectors_[words].astype(np.float64)
+        _, scores = _scores(rows, model.output_vectors_, outs)
+        total += _loss(scores, signs)
+        products += int(np.count_nonzero(signs))
+        largest = max(largest, float(np.abs(scores).max()))
     return total / max(len(ids), 1), products * math.log(2.0) / max(len(ids), 1), largest
 
 
 def _gradient_claim(model: Any, ids: Any, starts: Any) -> Claim:
     noise = drawn(model.word_counts_, max(1, int(model.negative) * len(ids)))
     words = np.unique(np.concatenate([ids, noise]))
-    place = dict(zip(words.tolist(), range(len(words))))
     Z, U = (part[words].astype(np.float64) for part in (model.vectors_, model.output_vectors_))
-    pairs = [
-        (np.array([place[w] for w in own]), t, np.array([place[w] for w in outs]), signs)
-        for own, t, outs, signs in _pairs(model, ids, starts)
+    sentences = [
+        (np.searchsorted(words, own), np.searchsorted(words, outs), signs)
+        for own, outs, signs in _sentences(model, ids, starts)
     ]
 
     def value(Z: Array, U: Array) -> float:
-        found = 0.0
-        for own, t, outs, signs in pairs:
-            h = np.delete(Z[own], t, axis=0).mean(axis=0)
-            found += float(np.logaddexp(0.0, signs * (U[outs] @ h)).sum())
-        return found
+        return math.fsum(
+            _loss(_scores(Z[own], U, outs)[1], signs) for own, outs, signs in sentences
+        )
 
-    G, H = np.zeros_like(Z), np.zeros_like(U)
-    for own, t, outs, signs in pairs:
-        rest = np.delete(own, t)
-        h = Z[rest].mean(axis=0)
-        slopes = signs * expit(signs * (U[outs] @ h))
-        np.add.at(H, outs, np.outer(slopes, h))
-        np.add.at(G, rest, slopes @ U[outs] / len(rest))
-    square = float(np.square(G).sum() + np.square(H).sum())
+    G, D = np.zeros_like(Z), np.zeros_like(U)
+    for own, outs, signs in sentences:
+        H, scores = _scores(Z[own], U, outs)
+        slopes, pull = signs * expit(signs * scores), np.zeros_like(H)
+        for column, slope in zip(outs.T, slopes.T):
+            np.add.at(D, column, slope[:, None] * H)
+            pull += slope[:, None] * U[column] / (len(own) - 1)
+        np.add.at(G, own, pull.sum(axis=0) - pull)
+    square = float(np.square(G).sum() + np.square(D).sum())
     length = 1e-5 / max(math.sqrt(square), 1e-300)
-    slope = (value(Z + length * G, U + length * H) - value(Z - length * G, U - length * H)) / (
+    slope = (value(Z + length * G, U + length * D) - value(Z - length * G, U - length * D)) / (
         2.0 * length
     )
     away = abs(slope - float(model.probe_slope_)) / max(abs(slope), 1e-300)

@@ -101,6 +101,15 @@ class Corpus:
         for words, _ in self.segments():
             yield words
 
+    def texts(self) -> Iterator[list[str]]:
+        """The words of each line of files, string or list, whole; of an empty one too."""
+        held: list[str] = []
+        for words, ends in self._pieces("text"):
+            held += words
+            if ends:
+                yield held
+                held = []
+
     def segments(self, context: str = "text") -> Iterator[tuple[list[str], bool]]:
         """``(words, last)``: up to ``max_words`` words, and whether the context ends after them.
 
@@ -194,7 +203,7 @@ class Corpus:
         decoder = io.IncrementalNewlineDecoder(
             codecs.getincrementaldecoder(self.encoding)(self.errors), translate=True
         )
-        rest, read = "", 0
+        rest, read, open_ = "", 0, False  # the last: whether the beginning of a line is given
         with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
             while True:
                 try:
@@ -218,14 +227,16 @@ class Corpus:
                 *lines, rest = rest.split("\n")
                 for line in lines:
                     yield line, True
+                open_ = open_ and not lines
                 if not block:
-                    yield rest, True  # it may be the empty end of a line that was cut
+                    if rest or open_:  # the end of a line that was cut may be empty
+                        yield rest, True
                     return
                 if len(rest) > _CHUNK:  # cut after the last blank, or anywhere where there is none
                     word = "" if rest[-1].isspace() else rest.rsplit(None, 1)[-1]
                     cut = len(rest) - len(word) or len(rest)
                     yield rest[:cut], False
-                    rest = rest[cut:]
+                    rest, open_ = rest[cut:], True
 
 
 def as_corpus(X: Any, *, tokenizer: Any = None, lowercase: bool = False) -> Corpus:

@@ -267,6 +267,11 @@ class FastTextClassifier(
                 f"input_vectors_ is of shape {Z.shape}, and there are {size} words and buckets and "
                 f"output_vectors_ of shape {W.shape}: the model was changed. Fit it again."
             )
+        if not self._ascending():
+            raise ValueError(
+                f"buckets_ must ascend within 0 and n_buckets - 1, n_buckets={self.n_buckets}: the model was "
+                "changed. Fit it again."
+            )
         encoded, _ = self._features(self.buckets_).encode(self._read(X))
         out = np.empty((len(encoded), Z.shape[1]))
 
@@ -391,6 +396,11 @@ class FastTextClassifier(
         chars = None if self.char_ngrams is None else (self.char_ngrams[0], self.char_ngrams[1])
         return Features(index, buckets, self.word_ngrams, chars, self.n_buckets)
 
+    def _ascending(self) -> bool:
+        """Whether the buckets are numbers of buckets, in order: they are looked up by halving."""
+        buckets = np.concatenate([[-1], self.buckets_, [self.n_buckets]])
+        return buckets.dtype.kind == "i" and bool((np.diff(buckets) > 0).all())
+
     def _held_out(self, texts: Texts, y: Any) -> tuple[Any, Any]:
         """Predicted and true labels of what was held out."""
         _, rows = two_parts(len(texts), self.validation_indices_)
@@ -400,6 +410,9 @@ class FastTextClassifier(
         shapes, size = (self.input_vectors_.shape, self.output_vectors_.shape), len(self.words_)
         if shapes[0] != (size + len(self.buckets_), shapes[1][-1]):
             why = f"vectors of shapes {shapes} for {size} words and {len(self.buckets_)} buckets"
+            return [Claim.check("bags", why, Kind.EXACT, math.nan, 0.0, "TXT-1")]
+        if not self._ascending():
+            why = f"buckets that do not ascend within 0 and {self.n_buckets - 1}"
             return [Claim.check("bags", why, Kind.EXACT, math.nan, 0.0, "TXT-1")]
         train, labels, weights = self._training_part(X, y, sample_weight)
         last = len(self.classes_) - 1

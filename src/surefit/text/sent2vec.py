@@ -248,8 +248,9 @@ class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
     def _probe(self, ids: Any, starts: Any) -> float:
         Z, U = self.vectors_.astype(np.float64), self.output_vectors_.astype(np.float64)
         before = Z.copy(), U.copy()
-        self._once(ids, starts, Z, U, _TINY)
-        squares = [float(np.square((a - b) / _TINY).sum()) for a, b in zip((Z, U), before)]
+        rate = _TINY / max(1.0, len(ids) / 10)  # the outputs move from target to target
+        self._once(ids, starts, Z, U, rate)
+        squares = [float(np.square((a - b) / rate).sum()) for a, b in zip((Z, U), before)]
         return math.fsum(squares)
 
     # ------------------------------------------------------------------ data
@@ -270,6 +271,9 @@ class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         return claims(self, X, *two_parts(len(X), self.validation_indices_))
 
     def _remedy(self) -> str:
+        trace = self.loss_trace_
+        if len(trace) and trace[-1] > (1 + self.negative) * np.log(2.0):
+            return "The loss grew beyond that of untrained vectors: lower learning_rate."
         return "The vectors did not learn enough: raise learning_rate or max_iter."
 
     def __sklearn_tags__(self) -> Any:
