@@ -707,6 +707,27 @@ def test_forged_fields_of_an_evaluation_are_noticed():
         assert (claim.status.name, claim.observed) == ("FAILS", entries), list(changed)
 
 
+def test_which_attack_broke_a_row_must_fit_the_numbers_that_stand():
+    net, X, y = trained()
+    X, y = X[:60], y[:60]
+    found = evaluate(net, X, y, THREAT, attacks=["fgsm", QUICK[0]], certify=False)
+    assert found.recheck(net, X, y).ok
+    first, last = found.stands
+    assert found.clean.sum() > first > last > 0
+    other = np.where(found.by == "fgsm", "square", found.by)
+    for changed in (
+        {"stands": (first - 1, last)},
+        {"stands": (last - 1, last)},
+        {"by": other},
+        {"by": np.where(found.by == "clean", "fgsm", found.by)},
+        {"attacks": found.attacks[::-1]},
+        {"attacks": found.attacks[:1]},
+        {"attacks": (), "stands": (), "seconds": ()},
+    ):
+        claim = dataclasses.replace(found, **changed).recheck(net, X, y)["adversarial examples"]
+        assert (claim.status.name, claim.observed) == ("FAILS", 1.0), list(changed)
+
+
 def test_parts_of_a_module_with_names_like_those_of_an_estimator_are_its_own():
     class Negated(torch.nn.Module):
         def __init__(self):

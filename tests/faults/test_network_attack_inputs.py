@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from surefit.linear_model import LogisticRegression
-from surefit.robust import Threat, decision_based, fgsm, pgd
+from surefit.robust import Threat, adversarial_risk, decision_based, fgsm, pgd
 
 torch = pytest.importorskip("torch")
 
+from surefit.nn import MLPClassifier  # noqa: E402
 from surefit.robust import (  # noqa: E402
     AdversarialTraining,
     apgd,
@@ -74,11 +76,15 @@ def test_labels_out_of_range_are_named(attack, case):
         attack(net, X, y[:5], Threat(0.1))
 
 
-@pytest.mark.parametrize("attack", EVERY)
+@pytest.mark.parametrize("attack", [*EVERY, evaluate, decision_based])
 def test_wrong_shapes_are_named(attack, case):
     net, X, y = case
     with pytest.raises(ValueError, match=r"does not take rows of shape \(5,\)"):
         attack(net, torch.randn(6, 5), y, Threat(0.1))
+    with pytest.raises(ValueError, match=r"does not take rows of shape \(2, 4, 4\)"):
+        attack(
+            nn.Sequential(nn.Conv2d(1, 3, 4), nn.Flatten()), torch.zeros(6, 2, 4, 4), y, Threat(0.1)
+        )
     with pytest.raises(ValueError, match="one label a row"):
         attack(net, X, y[:, None], Threat(0.1))
     with pytest.raises(ValueError, match="lower has 2 entries, but a row has 3"):
@@ -220,11 +226,11 @@ def test_adversarial_training_names_its_arguments(options, words):
 @pytest.mark.parametrize(
     ("attack", "names"),
     [
-        (pgd, ["n_iter", "restarts"]),
-        (apgd, ["n_iter", "restarts", "targets"]),
-        (fab, ["n_iter", "restarts", "targets"]),
-        (minimum_norm, ["n_iter", "targets"]),
-        (square, ["n_queries"]),
+        (pgd, ["n_iter", "restarts", "batch_size"]),
+        (apgd, ["n_iter", "restarts", "targets", "batch_size"]),
+        (fab, ["n_iter", "restarts", "targets", "batch_size"]),
+        (minimum_norm, ["n_iter", "targets", "batch_size"]),
+        (square, ["n_queries", "batch_size"]),
         (evaluate, ["batch_size"]),
     ],
 )
@@ -282,3 +288,76 @@ def test_outputs_that_are_no_logits_are_named(attack, change, error, words, case
 def test_classes_that_are_the_same_are_refused(classes, case):
     with pytest.raises(ValueError, match="classes must differ from each other"):
         network(case[0], classes)
+
+
+class Quiet(nn.Module):
+    """Logits without a gradient in the rows."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.last, self.change = nn.Linear(3, 3), change
+
+    def forward(self, x):
+        return self.last(self.change(x))
+
+
+@pytest.mark.parametrize(
+    "change", [lambda x: x.detach(), lambda x: (x > 0).float(), lambda x: torch.ones(len(x), 3)]
+)
+def test_networks_without_a_gradient_are_named(change, case):
+    net, X, y = Quiet(change), case[1], case[2]
+    net.last.load_state_dict({"weight": 5.0 * torch.eye(3), "bias": torch.zeros(3)})
+    y = net(X).argmax(1)
+    words = "no gradient in its rows .* such as square and decision_based"
+    for attack in (fgsm, pgd, apgd, fab):
+        with pytest.raises(ValueError, match=words):
+            attack(net, X, y, Threat(0.1))
+    with pytest.raises(ValueError, match=words):
+        minimum_norm(net, X, y)
+    with pytest.raises(ValueError, match=words):
+        AdversarialTraining(Threat(0.1))(X, y, net)
+    with pytest.raises(ValueError, match=words):
+        adversarial_risk(net, X, y, eps=(0.1,))
+    found = evaluate(net, X, y, Threat(0.1), attacks=["square", "decision"])
+    assert found.recheck(net, X, y).ok
+
+
+def test_rechecks_of_other_rows_and_labels_say_so(case):
+    net, X, y = case
+    found = evaluate(net, X, y, Threat(0.01), attacks=["fgsm"])
+    assert found.certified.any()
+    for rows, labels in ((X[:3], y[:3]), (X, y[:3]), (X[:3], y)):
+        with pytest.raises(ValueError, match="the evaluation is about 6 rows; X has"):
+            found.recheck(net, rows, labels)
+    with pytest.raises(ValueError, match=r"does not take rows of shape \(5,\)"):
+        found.recheck(net, torch.randn(6, 5), y)
+    for labels in (y + 7, y - 5, np.array(list("abcabc"))):  # labels that the network does not know
+        again = found.recheck(net, X, labels)
+        assert again["certified rows"].observed == found.certified.sum()
+        assert not again.ok
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bool, object])
+def test_labels_of_any_kind_that_are_the_classes_are_rechecked(kind):
+    torch.manual_seed(0)
+    net, X = nn.Linear(3, 2), torch.randn(9, 3)
+    y = net(X).argmax(1)
+    y = y.numpy().astype(object) if kind is object else y.to(kind)
+    found = evaluate(net, X, y, Threat(0.05), attacks=["fgsm"])
+    assert found.certified.any()
+    assert found.recheck(net, X, y).ok
+
+
+def test_sparse_rows_of_an_estimator_are_evaluated_and_rechecked():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5)) * (rng.random((40, 5)) < 0.5)
+    y = np.where(X[:, 0] + X[:, 1] > 0, "high", "low")
+    model = MLPClassifier(tol=0.1, random_state=0).fit(X, y)
+    rows, dense = sp.csr_matrix(X[:9]), X[:9]
+    found = evaluate(model, rows, y[:9], Threat(0.1), attacks=["fgsm"], fresh=False)
+    assert found.x_adv.shape == (9, 5)
+    assert found.recheck(model, rows, y[:9]).ok
+    assert found.recheck(model, dense, y[:9]).ok
+    same = evaluate(model, dense, y[:9], Threat(0.1), attacks=["fgsm"], fresh=False)
+    assert (found.certified == same.certified).all()
+    assert (found.robust == same.robust).all()

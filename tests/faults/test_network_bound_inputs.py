@@ -44,7 +44,11 @@ def test_threats_that_have_no_bound(threat, error, message):
     ("given", "message"),
     [
         ({"method": "lp"}, "method must be one of auto"),
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
+        ({"batch_size": 1.5}, "batch_size must be a whole number of at least 1, got 1.5"),
+        ({"batch_size": "3"}, "batch_size must be a whole number of at least 1, got '3'"),
+        ({"steps": -1}, "steps must be a whole number of at least 1, got -1"),
+        ({"steps": 2.5}, "steps must be a whole number of at least 1, got 2.5"),
         ({"arithmetic": "float16"}, "arithmetic must be 'auto' or one of"),
         ({"codes": [0, 3]}, "codes must lie between 0 and 2"),
         ({"codes": [-1, 0]}, "codes must lie between 0 and 2"),
@@ -115,6 +119,9 @@ def test_no_rows_and_bad_radii():
     assert network_lower(NET, X[:0], torch.zeros(0, dtype=torch.int64), Threat(0.1)).shape == (0,)
     with pytest.raises(ValueError, match="most must be a positive number"):
         certified_radius(NET, X, [0, 1], most=0.0)
+    for halvings in (-1, 0, 1.5, True):
+        with pytest.raises(ValueError, match="halvings must be a whole number of at least 1"):
+            certified_radius(NET, X, [0, 1], halvings=halvings)
     with pytest.raises(TypeError, match=r"module must be a torch\.nn\.Module"):
         network_lower(lambda x: x, X, [0, 1], Threat(0.1))
 
@@ -123,7 +130,8 @@ def test_no_rows_and_bad_radii():
     ("call", "message"),
     [
         (lambda: RandomizedSmoothing(NET, 0.0), "sigma must be a positive number"),
-        (lambda: RandomizedSmoothing(NET, 1.0, batch_size=0), "batch_size must be at least 1"),
+        (lambda: RandomizedSmoothing(NET, 1.0, batch_size=0), "batch_size must be a whole number"),
+        (lambda: RandomizedSmoothing(NET, 1.0, batch_size=1.5), "batch_size must be a whole"),
         (lambda: RandomizedSmoothing(NET, 1.0).certify(X, n=0), "n must be a whole number"),
         (lambda: RandomizedSmoothing(NET, 1.0).certify(X, delta=1.0), "delta must lie strictly"),
         (lambda: RandomizedSmoothing(NET, 1.0).certify_at(X, -1.0), "radii must be positive"),
@@ -269,6 +277,38 @@ def test_hooks_and_replaced_forwards_are_refused():
             network_lower(net, X, [0, 1], Threat(0.1))
 
 
+def test_a_call_that_is_not_forward_is_refused():
+    """It changes nothing at the row, and torch.fx does not see it; at 2 the score falls by 30."""
+
+    class Steep(nn.Sequential):
+        def __call__(self, x):
+            return super().__call__(x - 10.0 * torch.relu(x - 1.0))
+
+    net = Steep(nn.Linear(1, 2))
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[1.0], [0.0]]))
+        net[0].bias.copy_(torch.tensor([3.0, 0.0]))
+    assert net(torch.tensor([[2.0]])).argmax() == 1
+    with pytest.raises(NotImplementedError, match="__call__"):
+        network_lower(net, torch.zeros(1, 1), [0], Threat(2.0))
+
+
+def test_constants_that_the_precision_of_the_weights_loses_are_refused():
+    """(1e8 + 1) - 1e8 is 0 in float32, and 1 in the bound's float64."""
+
+    def cancelled(net, z):
+        return z * ((net.big + net.one) - net.big)
+
+    net = Body(cancelled)
+    net.big, net.one = nn.Parameter(torch.tensor(1e8)), nn.Parameter(torch.tensor(1.0))
+    assert torch.equal(net(X), net(X + 1.0))
+    with pytest.raises(NotImplementedError, match=r"float32 rounds by more than a bit"):
+        network_lower(net, X, [0, 1], Threat(0.1))
+    assert network_lower(net.double(), X.double(), [0, 1], Threat(0.1)).isfinite().all()
+    net.float().body = lambda net, z: z * (net.big + net.one).sqrt() * (net.constant > 0).float()
+    assert network_lower(net, X, [0, 1], Threat(0.1)).isfinite().all()
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -343,3 +383,23 @@ def test_numbers_of_draws_are_whole(value):
 def test_smoothing_needs_scores(module, got):
     with pytest.raises(ValueError, match=rf"the module must give scores of shape .*, {got}"):
         RandomizedSmoothing(module, 1.0).predict(X)
+
+
+class Lost(nn.Module):
+    """NaN where the first entry is above 1: inf - inf."""
+
+    def forward(self, x):
+        return x + torch.where(x[:, :1] > 1.0, float("nan"), 0.0)
+
+
+def test_votes_of_scores_that_are_nan_are_no_votes():
+    """argmax takes NaN for the largest: column 0 would have all votes, and a radius."""
+    smooth = RandomizedSmoothing(Lost(), 0.1)
+    assert smooth.certify(X, n=100).label.shape == (2,)
+    with pytest.raises(FloatingPointError, match="scores are NaN under noise"):
+        smooth.certify(X + 5.0, n=100)
+
+
+def test_smoothing_names_rows_that_the_module_does_not_take():
+    with pytest.raises(ValueError, match=r"does not take rows of shape \(5,\)"):
+        RandomizedSmoothing(NET, 1.0).certify(torch.zeros(2, 5), n=10)

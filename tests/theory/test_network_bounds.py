@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import math
@@ -295,6 +296,60 @@ def test_float32_passes_are_covered():
     assert (tight > lower).all()
     coarse = network_lower(net, x, codes, Threat(0.0), arithmetic="bfloat16")
     assert (coarse < lower).all()
+
+
+def products_that_vanish():
+    """1e-30 * 1e-20 is 0 in float32, and the next layer multiplies by 1e30."""
+    net = nn.Sequential(*(nn.Linear(1, 1, bias=False) for _ in range(2)), nn.Linear(1, 2))
+    with torch.no_grad():
+        net[0].weight.fill_(1e-30)
+        net[1].weight.fill_(1e30)
+        net[2].weight.copy_(torch.tensor([[1.0], [0.0]]))
+        net[2].bias.copy_(torch.tensor([0.0, 5e-21]))
+    return net, torch.full((1, 1), 1e-20)
+
+
+def sigmoid_that_vanishes():
+    """sigmoid(-105) = 2.5e-46 is 0 in float32."""
+    net = nn.Sequential(nn.Linear(1, 1), nn.Sigmoid(), nn.Linear(1, 2))
+    with torch.no_grad():
+        net[0].weight.fill_(1.0)
+        net[0].bias.fill_(-105.0)
+        net[2].weight.copy_(torch.tensor([[1e38], [0.0]]))
+        net[2].bias.copy_(torch.tensor([0.0, 1e-8]))
+    return net, torch.zeros(1, 1)
+
+
+@pytest.mark.parametrize("case", [products_that_vanish, sigmoid_that_vanishes])
+@pytest.mark.spec("ADV-1")
+def test_underflow_of_the_pass_is_covered(case):
+    """The network of real numbers says 0, its float32 pass says 1: neither label is certified."""
+    net, x = case()
+    with torch.no_grad():
+        assert net(x).argmax() == 1
+        assert copy.deepcopy(net).double()(x.double()).argmax() == 0
+        seen = margins(net, x, torch.tensor([0])).double()
+    for method in METHODS:
+        for eps in (0.0, 1e-23):
+            for code in (0, 1):
+                assert network_lower(net, x, [code], Threat(eps), method=method) <= 0
+        assert network_lower(net, x, [0], Threat(0.0), method=method) <= seen
+    real = network_lower(net, x, [0], Threat(0.0), arithmetic="float64")
+    assert real > 0  # which is about float64 alone
+
+
+def test_a_module_without_parameters_has_the_precision_of_its_buffers():
+    net = nn.Sequential(nn.BatchNorm1d(2, affine=False)).eval()
+    net[0].running_mean.copy_(torch.tensor([0.3, 0.7]))
+    net[0].running_var.copy_(torch.tensor([0.2, 1.7]))
+    torch.manual_seed(0)
+    x = torch.randn(2000, 2)
+    codes = net(x).argmax(dim=1)
+    lower = network_lower(net, x, codes, Threat(0.0))
+    assert (lower <= margins(net, x, codes).double()).all()
+    bare = nn.Sequential(nn.Flatten(), nn.Tanh())
+    lower = network_lower(bare, x, bare(x).argmax(dim=1), Threat(0.0))
+    assert (lower <= margins(bare, x, bare(x).argmax(dim=1)).double()).all()
 
 
 def eleven_digits(t):

@@ -1,6 +1,7 @@
 r"""How a pass of a module rounds, from its precision and from torch's settings (for certified bounds).
 
-With the unit of rounding u of its sums and a share p lost by each product (:class:`.interval.Rounding`):
+With the unit of rounding u of its sums and a share p lost by each product (:class:`.interval.Rounding`); the
+least normal number is that of float32 for all but float64:
 
 ==========  ==============  =====================================================================
 arithmetic  u, p            why
@@ -30,13 +31,16 @@ from .interval import DOUBLE, Rounding
 
 __all__ = ["ARITHMETIC", "as_it_runs"]
 
-_SUMS = 2.0**-22
-_PRODUCTS = {"tf32": Rounding(_SUMS, 2.0**-9), "bf16": Rounding(_SUMS, 2.0**-7 + 2.0**-16)}
+_SUMS, _LEAST = 2.0**-22, 2.0**-126
+_PRODUCTS = {
+    "tf32": Rounding(_SUMS, 2.0**-9, _LEAST),
+    "bf16": Rounding(_SUMS, 2.0**-7 + 2.0**-16, _LEAST),
+}
 ARITHMETIC = {
     "float64": Rounding(DOUBLE),
-    "float32": Rounding(2.0**-24),
+    "float32": Rounding(2.0**-24, 0.0, _LEAST),
     "tf32": _PRODUCTS["tf32"],
-    "bfloat16": Rounding(2.0**-8),
+    "bfloat16": Rounding(2.0**-8, 0.0, _LEAST),
 }
 
 

@@ -80,10 +80,11 @@ class Graph:
 def traced(module: nn.Module) -> fx.GraphModule:
     """What ``forward`` does, as ``torch.fx`` writes it down."""
     for name, part in module.named_modules():
-        if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):
+        called = type(part).__call__ is nn.Module.__call__
+        if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part) or not called:
             raise _unsupported(
                 name or type(module).__name__,
-                "hooks and replaced forward functions; remove them first, as "
+                "hooks and replaced forward functions (or __call__); remove them first, as "
                 "torch.nn.utils.remove_weight_norm does",
             )
     root = module if list(module.children()) else nn.Sequential(module)  # a layer alone stays whole
@@ -138,6 +139,9 @@ class _Reader:
         self.written: dict[int, int] = {}  # the last node that wrote into a memory
         first = next((p for p in (*plan.parameters(), *plan.buffers())), None)
         self.device = torch.device("cpu") if first is None else first.device
+        weights = (*plan.parameters(), *plan.buffers())
+        kinds = (w.dtype for w in weights if w.is_floating_point())
+        self.coarse = next(kinds, torch.float64)  # of the module's own constants
 
     def read(self, prune: bool) -> Graph:
         values: dict[fx.Node, Any] = {}
@@ -216,10 +220,26 @@ class _Reader:
             return self._module(name, self.plan.get_submodule(str(step.target)), args[0])
         call = step.target if isinstance(step.target, str) else _name(step.target)
         if not any(isinstance(v, _Handle) for v in (*_flat(args), *_flat(kwargs))):
-            if step.op == "call_method":
-                return getattr(args[0], str(step.target))(*args[1:], **kwargs)
-            return step.target(*args, **kwargs)
+            return self._constant(name, step, args, kwargs)
         return self._call(name, call, list(args), kwargs)
+
+    def _constant(self, name: str, step: fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
+        """A function of constants; what the module's own precision makes of it must be nearly the same."""
+
+        def value(given: Any, named: Any) -> Any:
+            if step.op == "call_method":
+                return getattr(given[0], str(step.target))(*given[1:], **named)
+            return step.target(*given, **named)
+
+        found = value(args, kwargs)
+        if self.dtype in (None, self.coarse) or not _floating(found):
+            return found
+        cast = lambda v: v.to(self.coarse) if _floating(v) else v  # noqa: E731
+        own = value(*fx.node.map_aggregate((args, kwargs), cast)).to(found.dtype)
+        room = 2.0 * torch.finfo(self.coarse).eps * found.abs() + 2.0**-126
+        if not bool(((own - found).abs() <= room).all()):
+            raise _unsupported(name, f"a constant that {self.coarse} rounds by more than a bit")
+        return found
 
     def _module(self, name: str, m: nn.Module, x: _Handle) -> Any:
         if m.training and isinstance(
@@ -506,6 +526,10 @@ def _pool(rest: list[Any], kwargs: dict[str, Any], d: int, last: str, default: A
 
 def _tuple(value: Any, d: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (int(value),) * d
+
+
+def _floating(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def _flat(values: Any) -> list[Any]:

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
+from .._counts import check_counts
 from .._namespace import to_numpy
 from ._attack import AttackResult
 from ._ball import Ball, check_threat, spread
 from .network import Network, network
 from .threat import Threat
 
-__all__ = ["Case", "Pool", "begin", "descent", "finish", "margins", "odds", "seed_of"]
+__all__ = ["Case", "Pool", "begin", "descent", "finish", "gradient", "margins", "odds", "seed_of"]
 
 Loss = Callable[[Any, Any], Any]
 
@@ -43,19 +44,13 @@ def begin(
     model: Any, X: Any, y: Any, threat: Threat, *, batch_size: int = 512, classes: Any = None
 ) -> Case:
     """Check the arguments and find the rows that are right. Call it inside ``net.held()``."""
-    if isinstance(batch_size, bool) or int(batch_size) < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size!r}.")
+    check_counts(batch_size=batch_size)
     net = network(model, classes)
     x, codes = net.tensor(X), net.codes(y)
     check_threat(threat, tuple(x.shape[1:]))
     if len(x) != len(codes):
         raise ValueError(f"X has {len(x)} rows, but y has {len(codes)} labels.")
-    try:
-        wrong = net.exact(x, batch_size).argmax(dim=1) != codes
-    except (RuntimeError, IndexError) as error:
-        raise ValueError(
-            f"the network does not take rows of shape {tuple(x.shape[1:])}: {error}"
-        ) from error
+    wrong = net.exact(x, batch_size).argmax(dim=1) != codes
     return Case(net, x, codes, threat, wrong, torch.nonzero(~wrong).ravel(), X, int(batch_size))
 
 
@@ -112,9 +107,22 @@ def descent(net: Network, x: Any, codes: Any, loss: Loss) -> tuple[Any, Any, Any
         point = x.detach().requires_grad_(True)
         z = net.logits(point)
         value = loss(z, codes)
-        (g,) = torch.autograd.grad(value.sum(), point)
+        g = gradient(value, point)
     net.tally.backward += len(x)
     return value.detach(), margins(z.detach(), codes), g
+
+
+def gradient(value: Any, point: Any) -> Any:
+    """The gradient of the sum of ``value``; an error where the network gives none."""
+    found = None
+    if value.requires_grad:
+        (found,) = torch.autograd.grad(value.sum(), point, allow_unused=True)
+    if found is None:
+        raise ValueError(
+            "the network's outputs have no gradient in its rows (detach, no_grad or a comparison in "
+            "forward): use attacks that need none, such as square and decision_based."
+        )
+    return found
 
 
 # ------------------------------------------------------------------------ rows that still stand

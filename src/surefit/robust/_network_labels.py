@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._namespace import is_torch, to_numpy
 from ._attack import AttackResult
 from ._ball import check_threat, limits_of
+from ._network_attack import gradient as slope
 from ._network_attack import margins
 from .network import Network, network
 from .scores import Scores
@@ -58,8 +59,8 @@ def network_scores(
             for first in range(0, len(x), _BATCH):
                 point = x[first : first + _BATCH].clone().requires_grad_(True)
                 z = net.logits(point)
-                value = margins(z, _codes(codes[first : first + _BATCH], z)).sum()
-                parts.append(torch.autograd.grad(value, point)[0])
+                value = margins(z, _codes(codes[first : first + _BATCH], z))
+                parts.append(slope(value, point))
         net.tally.backward += len(x)
         return back(torch.cat(parts) if parts else x, X)
 

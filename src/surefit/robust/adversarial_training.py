@@ -27,7 +27,7 @@ import torch
 from .._counts import check_counts
 from ..nn.precision import autocast, context
 from ._ball import Ball, check_threat, lengths, spread
-from ._network_attack import odds
+from ._network_attack import gradient, odds
 from .threat import Threat
 
 __all__ = ["AdversarialTraining"]
@@ -106,8 +106,8 @@ class AdversarialTraining:
             for _ in range(self.n_iter):
                 with torch.enable_grad():
                     at = point.detach().requires_grad_(True)
-                    value = loss(module(at.clone()), target).sum()  # it may write into what it gets
-                    (g,) = torch.autograd.grad(value, at)
+                    value = loss(module(at.clone()), target)  # it may write into what it gets
+                    g = gradient(value, at)
                 point = ball.project(at.detach() + alpha * ball.direction(g))
         return point
 

@@ -17,9 +17,10 @@ gradient steps.
 *Rounding.* At each node the functional as stored, applied to the node's true values v, is compared with what
 replaces it. Both the rounding of W'a and :math:`\langle a, b\rangle` here, and the rounding of the layer in
 the module's own pass, are at most a rate :math:`\gamma` times :math:`\langle |a|, S\rangle` with S of
-:mod:`.interval`: :math:`|W|'|a|` against :math:`\max|x|` is :math:`|a|` against :math:`|W|\max|x|`. These
-are added up along the way and subtracted, with 1 % for their own rounding. So the bound holds for the network
-of real numbers and for each pass in the arithmetic that :mod:`.interval` describes.
+:mod:`.interval`: :math:`|W|'|a|` against :math:`\max|x|` is :math:`|a|` against :math:`|W|\max|x|`. What
+underflows comes on top. These are added up along the way and subtracted, with 1 % for their own rounding. So
+the bound holds for the network of real numbers and for each pass in the arithmetic that :mod:`.interval`
+describes.
 
 References
 ----------
@@ -78,7 +79,7 @@ def lower_functional(
             slack = slack + gamma(node.size + many, DOUBLE) * size
             continue
         flat = a.flatten(2)
-        slack = slack + ranges.rate[index] * _dot(flat.abs(), ranges.size[index].flatten(1))
+        slack = slack + _dot(flat.abs(), ranges.lost(index).flatten(1))
         if isinstance(node.op, Affine):
             (before,) = node.inputs
             if node.op.bias is not None:

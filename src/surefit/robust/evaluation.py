@@ -7,19 +7,21 @@ of the module, and certified rows by computing their bounds again: it uses none 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._namespace import to_numpy
 from ..certificate import Certificate, Claim, Kind
 from ..fingerprint import fingerprint
 from ._risk_claims import population, population_claim
-from .network import Network, at_rest
+from .network import Network, at_rest, shapes_named
 from .threat import Threat
 
 __all__ = ["Evaluation", "claims_of"]
@@ -123,6 +125,11 @@ class Evaluation:
         -------
         Certificate
         """
+        n, given = len(self.robust), (np.shape(X)[0], np.shape(y)[0])
+        if given != (n, n):
+            raise ValueError(
+                f"the evaluation is about {n} rows; X has {given[0]}, and y has {given[1]} labels."
+            )
         lower = _lower(self, model, X, y, batch_size)
         claims = claims_of(self, model, X, y, batch_size, lower)
         data_id = data_of(X, y)
@@ -210,6 +217,7 @@ class Evaluation:
 
 def data_of(X: Any, y: Any) -> str:
     """The fingerprint of rows of any shape and their labels."""
+    X = X.toarray() if sp.issparse(X) else X
     x, labels = np.asarray(to_numpy(X), dtype=np.float64), np.asarray(to_numpy(y))
     codes = np.unique(labels, return_inverse=True)[1]
     return fingerprint(x.reshape(len(x), -1), codes)
@@ -236,6 +244,7 @@ def claims_of(
     fell = found.robust & inside & ~right & sure  # counted as standing, and their point is wrong
     fell |= (found.by == "") != found.robust
     late = found.stands[-1:] not in ((), (n - int(broken.sum()),))
+    late |= not fell.any() and not _tallied(found)
     examples = Claim.check(
         "adversarial examples",
         f"of {int(broken.sum())} rows counted as broken, {outside} have a stored point outside the "
@@ -278,25 +287,37 @@ def claims_of(
     )
 
 
+def _tallied(found: Evaluation) -> bool:
+    """Whether each attack is said to have broken as many rows as fell while it ran."""
+    fell, names = -np.diff([found.clean.sum(), *found.stands]), np.array(found.attacks, dtype=str)
+    by = found.by[found.clean]
+    if len(fell) != len(names) or (fell < 0).any() or (found.by[~found.clean] != "clean").any():
+        return False
+    known = np.isin(by, ["", *names]).all()
+    return bool(known) and all(fell[names == k].sum() == (by == k).sum() for k in set(names))
+
+
 def _lower(found: Evaluation, model: Any, X: Any, y: Any, batch_size: int) -> NDArray[np.float64]:
     """Bounds of the certified rows' margins, anew; minus infinity where none can be computed."""
     rows = np.flatnonzero(found.certified)
     if not len(rows):
         return np.zeros(0)
+    right = _right(model, X, y, batch_size)[0][rows]
     if found.threat.eps == 0.0:  # nothing may move: the label itself
-        return np.where(_right(model, X, y, batch_size)[0][rows], math.inf, -math.inf)
+        return np.where(right, math.inf, -math.inf)
     from .network_bounds import network_lower
 
     (module, classes, _), x = _parts(model, X), _seen(model, X)
+    lower, rows = np.full(len(rows), -math.inf), rows[right]  # another label has no bound
     codes = np.asarray(to_numpy(y))[rows]
-    if classes is not None:
+    if classes is None:
+        codes = codes.astype(np.int64)
+    else:
         order = np.argsort(classes, kind="stable")
         codes = order[np.searchsorted(classes, codes, sorter=order)]
-    try:
-        with at_rest(module):
-            return network_lower(module, x[rows], codes, found.threat).cpu().numpy()
-    except NotImplementedError:
-        return np.full(len(rows), -math.inf)
+    with contextlib.suppress(NotImplementedError), at_rest(module):
+        lower[right] = network_lower(module, x[rows], codes, found.threat).cpu().numpy()
+    return lower
 
 
 def _seen(model: Any, X: Any) -> Any:
@@ -321,7 +342,9 @@ def _right(model: Any, X: Any, y: Any, batch_size: int) -> tuple[Mask, Mask]:
     with at_rest(module), torch.no_grad():
         for first in range(0, len(x), batch_size):
             part = x[first : first + batch_size].to(weight.device, weight.dtype, copy=True)
-            outputs.append(module(part).double().cpu().numpy().reshape(len(part), -1))
+            with shapes_named(part):
+                scores = module(part)
+            outputs.append(scores.double().cpu().numpy().reshape(len(part), -1))
     z = np.concatenate(outputs)
     z = np.hstack([np.zeros_like(z), z]) if z.shape[1] == 1 else z
     names = np.arange(z.shape[1]) if classes is None else classes

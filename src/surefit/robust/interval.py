@@ -15,8 +15,9 @@ factors are cut to fewer digits before they are multiplied (TF32), each product 
 its size besides, and the sum by :math:`p + (1 + p) \gamma_{k+8}`. The intervals therefore hold for the
 network of real numbers *and* for every pass in which each layer is rounded with unit u, in any order of
 summation, without fused transforms (Winograd, FFT) and without overflow. For tanh, sigmoid and exp eight
-units are assumed for the library's functions. Underflow is covered by an absolute
-1e-280.
+units are assumed for the library's functions. A result near 0 underflows: each product and sum may be off by
+the least normal number of its arithmetic as well, :math:`2^{-126}` for float32 (whether it is rounded there
+or flushed to 0; weights and rows that are themselves smaller are taken to be read as they are).
 
 References
 ----------
@@ -52,10 +53,12 @@ def gamma(k: int, unit: float) -> float:
 
 
 class Rounding(NamedTuple):
-    """How a pass of the module rounds: its unit, and what share of a product is lost before it is summed."""
+    """How a pass of the module rounds: its unit, what share of a product is lost before it is summed, and the
+    least normal number."""
 
     unit: float
     products: float = 0.0
+    least: float = 2.0**-1022
 
     def affine(self, terms: int) -> float:
         """The relative error of a sum of so many products and a bias."""
@@ -71,6 +74,11 @@ class Ranges:
         self.high: list[Tensor] = []
         self.size: list[Tensor] = []
         self.rate: list[float] = []
+        self.floor: list[float] = []  # what underflow can add to rate * S
+
+    def lost(self, index: int) -> Tensor:
+        """How far rounding can move a node, here and in the module's pass."""
+        return self.rate[index] * self.size[index] + self.floor[index]
 
     def reach(self, index: int) -> Tensor:
         """The largest absolute value of a node."""
@@ -82,7 +90,10 @@ class Ranges:
         if not node.inputs:
             self._push(self.ball.low, self.ball.high, self.ball.low.abs() + self.ball.high.abs())
             self.rate.append(gamma(8, DOUBLE))
+            self.floor.append(0.0)
             return
+        terms = node.op.terms if isinstance(node.op, Affine) else 0
+        self.floor.append((terms + 8) * self.rounding.least)
         if isinstance(node.op, Affine):
             rate = self.rounding.affine(node.op.terms)
             low, high, size = self._affine(node, node.op)
@@ -106,7 +117,7 @@ class Ranges:
             size = torch.maximum(low.abs(), high.abs())
             self.rate.append(rate + gamma(8, DOUBLE))
         if rate:
-            away = rate * size + FLOOR
+            away = rate * size + self.floor[index] + FLOOR
             low, high = low - away, high + away
         self._push(low, high, size)
 
@@ -142,6 +153,7 @@ class Ranges:
         part.low = [end[rows] for end in self.low]
         part.high = [end[rows] for end in self.high]
         part.size, part.rate = [size[rows] for size in self.size], self.rate
+        part.floor = self.floor
         return part
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Network", "Tally", "at_rest", "is_network", "network"]
+__all__ = ["Network", "Tally", "at_rest", "is_network", "network", "shapes_named"]
 
 
 @dataclass
@@ -129,7 +129,9 @@ class Network:
         with torch.no_grad():
             for first in range(0, len(x), batch_size):
                 part = x[first : first + batch_size].clone()  # a module may write into it
-                parts.append(self._two(self.module(part), len(part)))
+                with shapes_named(part):
+                    z = self.module(part)
+                parts.append(self._two(z, len(part)))
         self.tally.forward += len(x)
         z = torch.cat(parts) if parts else torch.zeros(0, len(self.classes), device=self.device)
         if z.shape[1] != len(self.classes):
@@ -177,6 +179,21 @@ class Network:
         finally:
             for p, want in wants:
                 p.requires_grad_(want)
+
+
+@contextlib.contextmanager
+def shapes_named(x: Any) -> Iterator[None]:
+    """What torch says of rows that a module does not take, with their shape."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, IndexError) as error:
+        raise ValueError(
+            f"the network does not take rows of shape {tuple(x.shape[1:])}: {error}"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .._counts import check_counts
 from ._arithmetic import ARITHMETIC, as_it_runs
 from ._graph import Graph, Window, build
 from ._input_set import Ball, ball, check_threat
@@ -196,6 +197,7 @@ def certified_radius(
     """
     if isinstance(most, bool) or not 0.0 < most < math.inf:
         raise ValueError(f"most must be a positive number, the largest radius tried, got {most!r}.")
+    check_counts(halvings=halvings)
     order = check_norm(norm)
     start = _Task(module, x, Threat(0.0, order), method, batch_size, arithmetic, _STEPS)
     known = start.codes(codes)
@@ -231,11 +233,13 @@ class _Task:
             raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
         if method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-        if batch_size is not None and (isinstance(batch_size, bool) or batch_size < 1):
-            raise ValueError(f"batch_size must be at least 1, got {batch_size!r}.")
-        first = next((p for p in module.parameters() if p.is_floating_point()), None)
-        self.dtype = dtype or (torch.float64 if first is None else first.dtype)
+        if batch_size is not None:
+            check_counts(batch_size=batch_size)
+        if steps != 0:
+            check_counts(steps=steps)
         rows = torch.as_tensor(x)
+        weights = (*module.parameters(), *module.buffers(), rows)  # rows where it has no numbers
+        self.dtype = dtype or next((w.dtype for w in weights if w.is_floating_point()), rows.dtype)
         if not rows.is_floating_point() or rows.dim() < 2:
             raise ValueError(
                 "x must hold rows of floating-point numbers, shape (n, ...), got "

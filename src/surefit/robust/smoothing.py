@@ -42,7 +42,7 @@ from .._namespace import to_numpy
 from ..certificate import Certificate, Claim, Kind
 from ..nn.batches import mixed
 from ._looks import looks, lower_limit, upper_limit
-from .network import at_rest
+from .network import at_rest, shapes_named
 
 __all__ = ["RandomizedSmoothing", "Smoothed"]
 
@@ -228,8 +228,7 @@ class RandomizedSmoothing:
             raise TypeError(
                 f"model must be an nn.Module or a callable giving labels, got {type(model).__name__}."
             )
-        if isinstance(batch_size, bool) or batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size!r}.")
+        check_counts(batch_size=batch_size)
         self.model, self.sigma, self.batch_size = model, float(sigma), int(batch_size)
         if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
             self.seed = int(random_state)
@@ -426,13 +425,17 @@ class RandomizedSmoothing:
         return labels.long(), torch.zeros(len(x), dtype=torch.bool, device=x.device)
 
     def _module_labels(self, x: Tensor, model: nn.Module) -> tuple[Tensor, Tensor]:
-        with at_rest(model):
+        with at_rest(model), shapes_named(x):
             scores = model(x)
         shape = tuple(getattr(scores, "shape", ()))
         if len(shape) != 2 or shape[0] != len(x):
             got = str(shape) if isinstance(scores, Tensor) else type(scores).__name__
             raise ValueError(
                 f"the module must give scores of shape ({len(x)}, classes), got {got}."
+            )
+        if bool(scores.isnan().any()):
+            raise FloatingPointError(
+                "the module's scores are NaN under noise: no vote follows. Look at weights that overflow."
             )
         if scores.shape[1] == 1:
             scores = torch.cat([torch.zeros_like(scores), scores], dim=1)
