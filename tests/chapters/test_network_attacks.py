@@ -743,3 +743,32 @@ def test_parts_of_a_module_with_names_like_those_of_an_estimator_are_its_own():
     found = evaluate(net, X, y, Threat(0.1), attacks=["fgsm"])
     assert found.certified.any()
     assert found.recheck(net, X, y).ok
+
+
+@pytest.mark.parametrize("norm", [math.inf, 2])
+def test_walks_to_the_boundary_are_in_the_precision_of_the_module(norm):
+    """A copy in bfloat16 has another boundary, beside which points are not wrong."""
+    net, X, y = trained()
+    threat = Threat(0.1 if norm == math.inf else 0.6, norm, lower=0.0, upper=1.0)
+    half, full = (network(net, precision=kind) for kind in ("bf16", "float32"))
+    one, two = (fab(m, X[:80], y[:80], threat, n_iter=10, targets=3) for m in (half, full))
+    assert two.success.any()
+    assert torch.equal(one.x_adv, two.x_adv)
+    one, two = (minimum_norm(m, X[:20], y[:20], norm=norm, n_iter=5) for m in (half, full))
+    assert (one.distance == two.distance).all()
+
+
+@pytest.mark.parametrize("norm", [math.inf, 2])
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_points_of_walks_by_labels_are_allowed_after_rounding(norm, kind):
+    """To the last bit, as those of the attacks that have gradients."""
+    net, X, y = trained()
+    threat = Threat(0.1 if norm == math.inf else 0.6, norm, lower=0.0, upper=1.0)
+    given = X.numpy() if kind == "numpy" else X
+    found = decision_based(net, given, y, threat, n_iter=5, samples=30, random_state=0)
+    assert type(found.x_adv) is type(given)
+    assert 10 < found.success.sum() < len(X)
+    points = torch.as_tensor(found.x_adv)
+    assert Ball.around(X, threat).contains(points).all()
+    assert ((net(points).argmax(1) != y).numpy() == found.success).all()
+    assert (found.queries > 0).any()

@@ -114,7 +114,7 @@ def test_estimators_of_pictures():
     X, y = digits()
     for model in (
         CNNClassifier(epochs=20, lr=0.003, random_state=0, device="cuda"),
-        NeuralClassifier(convolutions(), epochs=8, random_state=0, device="cuda"),
+        NeuralClassifier(convolutions(), epochs=25, random_state=0, device="cuda"),
     ):
         model.fit(X[:1200], y[:1200])
         assert model.certificate_.ok, model.certificate_

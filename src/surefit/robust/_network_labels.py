@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from .._namespace import is_torch, to_numpy
 from ._attack import AttackResult
 from ._ball import check_threat, limits_of
+from ._network_attack import begin, finish, margins
 from ._network_attack import gradient as slope
-from ._network_attack import margins
 from .network import Network, network
 from .scores import Scores
 from .threat import Threat
@@ -93,11 +93,12 @@ def network_decision_based(
         plain = known.labels
         known = dataclasses.replace(known, labels=labels)
     pool = None if starts is None else to_numpy(net.tensor(starts).flatten(1))
-    found = decision_based(known, flat, to_numpy(y), threat, starts=pool, **options)
-    points: Any = found.x_adv.reshape(tuple(X.shape) if hasattr(X, "shape") else np.shape(X))
-    if is_torch(X):
-        points = torch.as_tensor(points, device=net.device, dtype=net.dtype)
-    return AttackResult(points, found.success, found.loss, found.queries)
+    walked = decision_based(known, flat, to_numpy(y), threat, starts=pool, **options)
+    with net.held():  # allowed as those of the other attacks are: rounding included
+        case = begin(net, X, y, threat, batch_size=_BATCH)
+        points = torch.as_tensor(walked.x_adv, device=net.device, dtype=net.dtype)
+        queries = torch.as_tensor(walked.queries, device=net.device)
+        return finish(case, points.reshape(x.shape)[case.rows], queries[case.rows])
 
 
 def network_certified(

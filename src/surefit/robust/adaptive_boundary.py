@@ -20,6 +20,8 @@ read off from the sorted places :math:`r_i / s_i` where entries reach the box.
 Guarantee: the distance of a point with another label is at least that of the nearest one. For a
 linear module the
 first step is exact, :math:`|h| / \|w\|_{dual}` (to the overshoot, which the bisection removes).
+Steps are always in the module's own precision: points beside the boundary of a bfloat16 copy
+would often lie on the wrong side of its own.
 """
 
 from __future__ import annotations
@@ -128,7 +130,7 @@ def fab(
     >>> fab(net, X, y, Threat(1.5)).success.tolist()
     [False, True, True, False]
     """
-    net = network(model, classes)
+    net = network(model, classes).precise()
     with net.held():
         case = begin(net, X, y, threat, batch_size=batch_size)
         pool = Pool(case, case.ball())
@@ -180,7 +182,7 @@ def minimum_norm(
     [1.4]
     """
     order = check_norm(norm)
-    net = network(model, classes)
+    net = network(model, classes).precise()
     with net.held():
         case = begin(net, X, y, Threat(1e6, order, None, lower, upper), batch_size=batch_size)
         pool = Pool(case, case.ball())
