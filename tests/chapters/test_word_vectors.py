@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from tests.data import data_folder
 
 from surefit.model_selection import hoeffding_radius
+from surefit.text._queries import Queries
 from surefit.text.evaluation import (
     evaluate,
     evaluate_analogies,
@@ -24,7 +25,7 @@ from surefit.text.evaluation import (
 )
 from surefit.text.ngrams import hash_ngrams, ngrams
 from surefit.text.subwords import Subwords, SubwordVectors
-from surefit.text.vectors import Queries, WordVectors
+from surefit.text.vectors import WordVectors
 
 FLOAT32 = float(np.finfo(np.float32).eps)
 

@@ -25,7 +25,6 @@ Nothing of the trainer is used here but how ``compile=`` is read.
 from __future__ import annotations
 
 import contextlib
-import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,19 +36,24 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ..certificate import Claim, Kind
+from ._gradient_claims import (
+    EPS,
+    SAMPLE,
+    accumulation,
+    gradient_check,
+    gradient_norms_claim,
+    sample_loss_claim,
+    sampled,
+    wide,
+)  # fmt: skip
 from ._held_out import held_out
-from .initialisation import DepthReport, gradient_norms, variance_by_depth
+from .initialisation import DepthReport, variance_by_depth
 from .parallel import compile_options
 
 __all__ = ["Problem", "mean_loss", "network_claims", "sample_loss"]
 
-SAMPLE = 64  # rows that the claims about gradients look at
 BLOCK, NUMBERS = 1024, 1 << 24  # rows, and numbers of them, passed at once at most
-DIRECTIONS = 3
-STEPS = (1e-5, 1e-6, 1e-7, 1e-4)  # shares of the weights' length
 MOST_STEPS = 2000  # of a run that is repeated
-_EPS = float(np.finfo(np.float64).eps)
-_BATCH_NORMS = (nn.modules.batchnorm._BatchNorm,)
 _IN_FLOAT64 = (
     ("sample loss", Kind.EXACT, "NN-5"), ("gradient check", Kind.EXACT, "NN-7"),
     ("accumulation", Kind.EXACT, "NN-5"), ("gradient norms", Kind.EMPIRICAL, "NN-13"),
@@ -117,14 +121,14 @@ class Problem:
 def network_claims(problem: Problem, *, full: bool) -> list[Claim]:
     """All claims, the costly ones undecided unless ``full``."""
     claims: list[Claim | None] = [_recorded_loss(problem)]
-    sample, why = _sampled(problem)
+    sample, why = sampled(problem)
     if sample is None:
         claims += [Claim.undecided(name, why, kind, source) for name, kind, source in _IN_FLOAT64]
     else:
-        claims += [_sample_loss(sample, problem), _gradient_check(sample)]
-        claims += [_accumulation(sample, problem.module)]
+        claims += [sample_loss_claim(sample, problem), gradient_check(sample)]
+        claims += [accumulation(sample, problem.module)]
     claims += [_rate(problem, full), _compiled(problem, full), held_out(problem)]
-    claims += [None if sample is None else _gradient_norms(sample), _variance(problem, full)]
+    claims += [None if sample is None else gradient_norms_claim(sample), _variance(problem, full)]
     words = "no optimality claim: the loss is not convex in the weights, and other weights may be better"
     if sample is not None:
         size = float(sample.gradient().norm())
@@ -182,154 +186,11 @@ def _recorded_loss(problem: Problem) -> Claim:
 
 def sample_loss(problem: Problem) -> float:
     """The mean loss over some rows, in float64; NaN where the module cannot compute in it."""
-    sample, _ = _sampled(problem)
+    sample, _ = sampled(problem)
     if sample is None:
         return math.nan
     with torch.no_grad():
         return float(sample.value())
-
-
-def _sample_loss(sample: _Sample, problem: Problem) -> Claim:
-    with torch.no_grad():
-        found = float(sample.value())
-        size = float(sample.module(sample.x).abs().max())
-    depth = sum(1 for _ in sample.module.modules())
-    bound = 64 * depth * _EPS * max(abs(found), size, 1.0)
-    statement = (
-        f"in float64 the mean loss over {len(sample.rows)} rows is {found:.15g}, the fit recorded "
-        f"{problem.recorded_sample:.15g}"
-    )
-    gap = abs(found - problem.recorded_sample)
-    return Claim.check("sample loss", statement, Kind.EXACT, gap, bound, "NN-5")
-
-
-class _Sample:
-    """Some rows and a copy of the module in float64."""
-
-    def __init__(self, problem: Problem) -> None:
-        n = len(problem)
-        self.rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
-        self.module = copy.deepcopy(problem.module).double().eval()
-        for p in self.module.parameters():
-            p.requires_grad_(p.is_floating_point())
-        self.x = _wide(problem.inputs(self.rows))
-        self.y = _wide(problem.target[torch.from_numpy(self.rows)].to(self.x.device))
-        self.loss = problem.loss
-        self.weights = [p for p in self.module.parameters() if p.requires_grad]
-
-    def value(self, part: slice = slice(None)) -> torch.Tensor:
-        """The sum of losses over a part of the sample, divided by the size of the whole."""
-        return self.loss(self.module(self.x[part]), self.y[part]).sum() / len(self.rows)
-
-    def gradient(self, part: slice = slice(None)) -> torch.Tensor:
-        with torch.enable_grad():
-            found = torch.autograd.grad(self.value(part), self.weights, allow_unused=True)
-        return torch.cat(
-            [
-                (torch.zeros_like(p) if g is None else g).reshape(-1)
-                for g, p in zip(found, self.weights)
-            ]
-        )
-
-
-def _sampled(problem: Problem) -> tuple[_Sample | None, str]:
-    """The sample, or why there is none: a module may ask for numbers of one type."""
-    sample = _Sample(problem)
-    try:
-        sample.gradient()
-    except torch.OutOfMemoryError:
-        raise
-    except RuntimeError as error:
-        return None, f"the module does not compute in float64: {str(error).splitlines()[0]}"
-    return sample, ""
-
-
-def _gradient_check(sample: _Sample) -> Claim:
-    base = torch.cat([p.detach().reshape(-1) for p in sample.weights])  # in any memory order
-    gradient = sample.gradient()
-    scale = float(base.norm()) or 1.0
-    generator = torch.Generator().manual_seed(0)
-
-    def at(vector: torch.Tensor) -> float:
-        nn.utils.vector_to_parameters(vector, sample.weights)
-        with torch.no_grad():
-            return float(sample.value())
-
-    here = at(base)
-    worst, tried, error = 0.0, 0, math.nan
-    for _ in range(DIRECTIONS):
-        d = torch.randn(base.shape, generator=generator, dtype=torch.float64).to(base.device)
-        d *= scale / d.norm()
-        slope = float(gradient @ d)
-        best = math.inf
-        for h in STEPS:
-            above, below, near, under = (at(base + s * h * d) for s in (1, -1, 0.5, -0.5))
-            forward, backward = (above - here) / h, (here - below) / h
-            wide, narrow = (forward + backward) / 2, (near - under) / h
-            apart = max(abs(forward - backward), abs(wide - narrow))
-            tolerance = 4 * apart + 64 * _EPS * max(abs(above), abs(below)) / h
-            off = abs(wide - slope)
-            ratio = off / tolerance if tolerance else math.inf if off else 0.0
-            if not ratio >= best:
-                best, error = ratio, off
-            if best <= 1:
-                break
-        worst, tried = float(np.maximum(worst, best)), tried + 1  # NaN stays NaN
-    nn.utils.vector_to_parameters(base, sample.weights)
-    statement = (
-        f"on {len(sample.rows)} rows in float64, autograd and central differences along {tried} random "
-        f"directions differ by {worst:.2g} of the tolerance (the last by {error:.1e}; the best of up to "
-        f"{len(STEPS)} step lengths, for kinks)"
-    )
-    return Claim.check("gradient check", statement, Kind.EXACT, worst, 1.0, "NN-7")
-
-
-def _accumulation(sample: _Sample, module: nn.Module) -> Claim:
-    n = len(sample.rows)
-    name, source = "accumulation", "NN-5"
-    if n < 2:
-        return Claim.undecided(name, "one row cannot be cut into parts", Kind.EXACT, source)
-    whole = sample.gradient()
-    first = max(1, n // 3)
-    parts = [sample.gradient(slice(0, first)), sample.gradient(slice(first, n))]
-    gap = float((whole - (parts[0] + parts[1])).norm())
-    size = float(whole.norm() + parts[0].norm() + parts[1].norm())
-    depth = sum(1 for _ in module.modules())
-    bound = 16 * depth * _EPS * math.sqrt(n) * size
-    statement = (
-        f"the gradient over {n} rows and the sum over parts of {first} and {n - first} differ by "
-        f"{gap:.1e}"
-    )
-    if any(isinstance(part, _BATCH_NORMS) for part in module.modules()):
-        return Claim.undecided(
-            name,
-            f"in evaluation mode {statement}; in training mode batch norm looks across the rows of a part, "
-            "so that parts are not the whole",
-            Kind.EXACT,
-            source,
-        )
-    return Claim.check(name, statement, Kind.EXACT, gap, bound, source)
-
-
-def _gradient_norms(sample: _Sample) -> Claim:
-    name, source = "gradient norms", "NN-13"
-    try:
-        report = gradient_norms(sample.module, sample.value)
-    except ValueError as error:
-        return Claim.undecided(name, str(error), Kind.EMPIRICAL, source)
-    value = float(sample.value().detach())
-    dead = [
-        layer
-        for layer, size in zip(report.names, report.values)
-        if not math.isfinite(size) or (size == 0.0 and value > 0)
-    ]
-    listed = ", ".join(f"{n} {v:.1e}" for n, v in list(zip(report.names, report.values))[:8])
-    more = f", ... ({len(report.names)} layers)" if len(report.names) > 8 else ""
-    statement = (
-        f"{len(dead)} layers have a gradient that is zero or not finite; root mean squares: "
-        f"{listed}{more}"
-    )
-    return Claim.check(name, statement, Kind.EMPIRICAL, len(dead), 0.0, source)
 
 
 def _variance(problem: Problem, full: bool) -> Claim | None:
@@ -341,7 +202,7 @@ def _variance(problem: Problem, full: bool) -> Claim | None:
         return Claim.undecided(name, why, Kind.EMPIRICAL, source)
     module = problem.fresh().double().eval()
     rows = np.arange(min(len(problem), SAMPLE))
-    x = _wide(problem.inputs(rows))
+    x = wide(problem.inputs(rows))
     module.to(x.device)
     try:
         report = variance_by_depth(module, x)
@@ -398,7 +259,7 @@ def _rate(problem: Problem, full: bool) -> Claim | None:
     smallest = np.minimum.accumulate(norms)[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = float(np.max(np.where(smallest > 0, smallest / bounds, 0.0)))
-    promised = values[:-1] - values[1:] >= t / 2 * norms[:-1] ** 2 - 16 * _EPS * values[0]
+    promised = values[:-1] - values[1:] >= t / 2 * norms[:-1] ** 2 - 16 * EPS * values[0]
     statement = (
         f"at each of {steps} steps of length {t:g} on all rows the smallest gradient norm so far is at most "
         f"{ratio:.3g} of the bound with f* = 0"
@@ -416,9 +277,9 @@ def _repeat(problem: Problem, steps: int, t: float) -> tuple[NDArray[Any], NDArr
     assert problem.fresh is not None
     module = problem.fresh().double().eval()
     every = np.arange(len(problem))
-    x = _wide(problem.inputs(every))
+    x = wide(problem.inputs(every))
     module.to(x.device)
-    y = _wide(problem.target.to(x.device))
+    y = wide(problem.target.to(x.device))
     weight = torch.ones(len(every), dtype=torch.float64)
     if problem.weight is not None:
         weight = torch.from_numpy(problem.weight)
@@ -468,10 +329,6 @@ def _compiled(problem: Problem, full: bool) -> Claim | None:
 
 
 # ------------------------------------------------------------------------ small parts
-
-
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.double() if tensor.is_floating_point() else tensor
 
 
 @contextlib.contextmanager

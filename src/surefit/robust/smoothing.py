@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,157 +39,26 @@ from torch import Tensor, nn
 
 from .._counts import check_counts
 from .._namespace import to_numpy
-from ..certificate import Certificate, Claim, Kind
 from ..nn.batches import mixed
 from ._looks import looks, lower_limit, upper_limit
+from ._smoothed import (
+    BLOCK,
+    CHOICE,
+    COUNT,
+    VOTE,
+    Smoothed,
+    count_of,
+    limits,
+    out_of_reach,
+    radius_of,
+)
 from .network import at_rest, shapes_named
 
 __all__ = ["RandomizedSmoothing", "Smoothed"]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-BLOCK = 128  # draws that are made together for a row
-_CHOICE, _COUNT, _VOTE = 0, 1, 2  # streams: choice of the class, count, plain prediction
 _NEAR = 1e-4  # scores this close, relatively, may change places by rounding
-
-
-@dataclass(frozen=True, eq=False)
-class Smoothed:
-    """Certified l2 radii of rows, with all that is needed to count again.
-
-    Attributes
-    ----------
-    label : array of int of shape (n,)
-        The smoothed class; -1 where nothing was shown (abstained).
-    radius : array of shape (n,)
-        Within which the smoothed class is the same, with probability 1 - delta for each row; 0 if abstained.
-    chosen, successes, draws : arrays of int of shape (n,)
-        The class that was counted, its votes, and all votes.
-    p_low : array of shape (n,)
-        The lower limit of its probability.
-    impossible : array of bool of shape (n, radii) or None
-        Sequential only: which radii of ``grid`` the chosen class cannot have, each with probability
-        1 - delta as well.
-    grid : tuple of float
-        The radii asked for; empty for a fixed number of draws.
-    """
-
-    label: Ints
-    radius: Array
-    chosen: Ints
-    successes: Ints
-    draws: Ints
-    p_low: Array
-    sigma: float
-    delta: float
-    seed: int
-    n0: int
-    n: int
-    grid: tuple[float, ...] = ()
-    impossible: NDArray[np.bool_] | None = None
-    path: tuple[Ints, ...] = field(default=(), repr=False)  # successes at each look
-    y: Ints | None = None
-
-    @property
-    def total_draws(self) -> int:
-        """All votes, those that chose the class included."""
-        return int(self.draws.sum()) + self.n0 * len(self.draws)
-
-    def certified_accuracy(self, radius: Any) -> Any:
-        """The share of rows with the right smoothed class, certified at each radius; needs ``y``."""
-        if self.y is None:
-            raise ValueError("certified_accuracy needs labels: pass y to certify.")
-        right = self.label == self.y
-        found = [float((right & (self.radius >= r)).mean()) for r in np.atleast_1d(radius)]
-        return found[0] if np.ndim(radius) == 0 else np.asarray(found)
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """The radii follow from the counts, at this delta."""
-        again = _limits(self)
-        excess = float(np.max(self.radius - _radius(self, again), initial=0.0))
-        shown = int((self.radius > 0).sum())
-        other = self.label != np.where(self.radius > 0, self.chosen, -1)
-        other |= ~(self.p_low <= again + 1e-9)  # NaN is no limit
-        if self.impossible is not None:
-            reach = _out_of_reach(self)
-            fits = self.impossible.shape == reach.shape
-            other |= (self.impossible & ~reach).any(axis=1) if fits else True
-        other |= ~np.isin(self.draws, self._plan)  # when to stop was fixed beforehand
-        statement = (
-            f"for each row with probability {1 - self.delta:g}, the smoothed class (sigma {self.sigma:g}) "
-            f"does not change within its l2 radius; {shown} of {len(self.draws)} rows have one, and on "
-            f"average at most {self.delta * len(self.draws):.3g} of them are wrong; radii exceed what the "
-            f"counts show by {excess:.3g} at most"
-        )
-        words = (
-            f"labels, limits and numbers of draws of {int(other.sum())} of {len(other)} rows are not those "
-            "that follow from the counts and the plan of the looks"
-        )
-        return (
-            Claim.check("smoothed radii", statement, Kind.STATISTICAL, excess, 1e-9, "ADV-1"),
-            Claim.check("smoothed labels", words, Kind.EXACT, float(other.sum()), 0.0, "ADV-1"),
-        )
-
-    @property
-    def certificate(self) -> Certificate:
-        """The claims, as a certificate."""
-        return Certificate(self.claims, "", "", "RandomizedSmoothing")
-
-    def _counts(self, row: int) -> list[tuple[int, list[int]]]:
-        """Numbers of draws at which a row was looked at, and what is stored of the votes there."""
-        votes: dict[int, list[int]] = {}
-        for n, seen in zip(self._plan, self.path):
-            if n <= self.draws[row]:
-                votes[n] = [int(seen[row])]
-        votes.setdefault(int(self.draws[row]), []).append(int(self.successes[row]))
-        return sorted(votes.items())
-
-    @property
-    def _plan(self) -> list[int]:
-        """Numbers of draws that a row may have: all of them, or a look at which it could leave."""
-        if not self.grid:
-            return [self.n]
-        return [int(n) for n in looks(self.n, self.delta, block=BLOCK).draws]
-
-    def recheck(
-        self, model: Any, X: Any, *, rows: Any = None, batch_size: int = 1024
-    ) -> Certificate:
-        """Count again from the seed; the claim "counts" fails where a count is not what was stored.
-
-        Parameters
-        ----------
-        model, X
-            What was certified.
-        rows : sequence of int, optional
-            Check these rows only.
-        batch_size : int
-            Rows of a pass. Scores that rounding could exchange are allowed to differ.
-        """
-        which = np.arange(len(self.draws)) if rows is None else np.asarray(rows, dtype=np.int64)
-        smooth = RandomizedSmoothing(
-            model, self.sigma, batch_size=batch_size, random_state=self.seed
-        )
-        x = smooth._rows(X)
-        if len(x) != len(self.draws):
-            raise ValueError(f"X has {len(x)} rows, the result {len(self.draws)}.")
-        worst = 0
-        for row in which.tolist():
-            counts, near = smooth._votes(x, [row], 0, self.n0, _CHOICE)
-            ranked = int(counts[0].max() - _at(counts, self.chosen[row : row + 1])[0])
-            worst = max(worst, ranked - 2 * int(near[0]))
-            seen = before = unsure = 0
-            for last, stored in self._counts(row):
-                counts, close = smooth._votes(x, [row], before, last, _COUNT)
-                seen += int(_at(counts, self.chosen[row : row + 1])[0])
-                unsure, before = unsure + int(close[0]), last
-                worst = max(worst, *(abs(seen - votes) - unsure for votes in stored))
-        statement = (
-            f"the votes of {len(which)} rows, drawn again from the seed, differ from the stored ones by "
-            f"{worst} at most, ties to rounding aside"
-        )
-        counted = Claim.check("counts", statement, Kind.EXACT, float(worst), 0.0, "ADV-1")
-        return Certificate((counted, *self.claims), "", "", "RandomizedSmoothing")
 
 
 class RandomizedSmoothing:
@@ -245,7 +114,7 @@ class RandomizedSmoothing:
         """
         _check(n=n, delta=delta)
         x = self._rows(X)
-        counts, _ = self._all_votes(x, np.arange(len(x)), 0, n, _VOTE)
+        counts, _ = self._all_votes(x, np.arange(len(x)), 0, n, VOTE)
         counts = np.pad(counts, ((0, 0), (0, 1)))  # a class without votes is a rival too
         order = np.argsort(-counts, axis=1, kind="stable")
         top = np.take_along_axis(counts, order[:, :2], axis=1)
@@ -288,7 +157,7 @@ class RandomizedSmoothing:
         x = self._rows(X)
         known = None if y is None else _labels_of(y, len(x))
         rows = np.arange(len(x))
-        counts, _ = self._all_votes(x, rows, 0, n0, _CHOICE)
+        counts, _ = self._all_votes(x, rows, 0, n0, CHOICE)
         chosen = counts.argmax(axis=1).astype(np.int64) if len(x) else np.zeros(0, np.int64)
         start = Smoothed(
             label=chosen, radius=np.zeros(len(x)), chosen=chosen, successes=np.zeros(len(x), np.int64),
@@ -299,10 +168,10 @@ class RandomizedSmoothing:
         if sequential:
             found = self._sequential(x, start)
         else:
-            counts, _ = self._all_votes(x, rows, 0, n, _COUNT)
-            found = replace(start, successes=_at(counts, chosen), draws=np.full(len(x), n))
-        p_low = _limits(found)
-        radius = _radius(found, p_low)
+            counts, _ = self._all_votes(x, rows, 0, n, COUNT)
+            found = replace(start, successes=count_of(counts, chosen), draws=np.full(len(x), n))
+        p_low = limits(found)
+        radius = radius_of(found, p_low)
         label = np.where(radius > 0, chosen, -1)
         return replace(found, p_low=p_low, radius=radius, label=label)
 
@@ -330,8 +199,8 @@ class RandomizedSmoothing:
         successes, draws = start.successes.copy(), start.draws.copy()
         active, before, path = np.arange(n), 0, []
         for look, share in zip(plan.draws.tolist(), plan.shares.tolist()):
-            counts, _ = self._all_votes(x, active, before, look, _COUNT)
-            successes[active] += _at(counts, start.chosen[active])
+            counts, _ = self._all_votes(x, active, before, look, COUNT)
+            successes[active] += count_of(counts, start.chosen[active])
             draws[active], before = look, look
             path.append(successes.copy())
             low[active] = np.maximum(low[active], lower_limit(successes[active], look, share))
@@ -342,7 +211,7 @@ class RandomizedSmoothing:
             if not len(active):
                 break
         found = replace(start, successes=successes, draws=draws, path=tuple(path))
-        return replace(found, impossible=_out_of_reach(found))
+        return replace(found, impossible=out_of_reach(found))
 
     def _rows(self, X: Any) -> Tensor:
         x = torch.as_tensor(X)
@@ -442,45 +311,6 @@ class RandomizedSmoothing:
         top = scores.topk(2, dim=1)
         near = top.values[:, 0] - top.values[:, 1] <= _NEAR * scores.abs().amax(dim=1)
         return top.indices[:, 0], near
-
-
-def _limits(found: Smoothed) -> Array:
-    """The lower limit of each row's probability, from its counts."""
-    if not found.grid:
-        return lower_limit(found.successes, found.draws, found.delta)
-    plan = looks(found.n, found.delta, block=BLOCK)
-    low = np.zeros(len(found.draws))
-    for look, share, successes in zip(plan.draws, plan.shares, found.path):
-        seen = found.draws >= look
-        low[seen] = np.maximum(low[seen], lower_limit(successes[seen], look, share))
-    return low
-
-
-def _out_of_reach(found: Smoothed) -> NDArray[np.bool_]:
-    """Which radii of the grid each row's class cannot have, by the upper limits at its looks."""
-    plan = looks(found.n, found.delta, block=BLOCK)
-    high = np.ones(len(found.draws))
-    for look, share, successes in zip(plan.draws, plan.shares, found.path):
-        seen = found.draws >= look
-        high[seen] = np.minimum(high[seen], upper_limit(successes[seen], look, share))
-    return high[:, None] < stats.norm.cdf(np.asarray(found.grid) / found.sigma)
-
-
-def _radius(found: Smoothed, p_low: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        radius = np.where(p_low > 0.5, found.sigma * stats.norm.ppf(p_low), 0.0)
-    if not found.grid:
-        return radius
-    grid = np.concatenate([[0.0], found.grid])
-    goals = stats.norm.cdf(grid[1:] / found.sigma)
-    return grid[(p_low[:, None] > goals).sum(axis=1)]
-
-
-def _at(counts: Ints, chosen: Ints) -> Ints:
-    """The count of each row's chosen class; 0 for a class that no draw had."""
-    inside = chosen < counts.shape[1]
-    picked = counts[np.arange(len(chosen)), np.where(inside, chosen, 0)]
-    return np.where(inside, picked, 0).astype(np.int64)
 
 
 def _labels_of(y: Any, n: int) -> Ints:

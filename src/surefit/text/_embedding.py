@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import Certified
 from ..nn.progress import clock
 from ._bags import read_texts
+from ._queries import Queries
 from .corpus import as_corpus
 from .subwords import Subwords
-from .vectors import Queries
 from .vocabulary import Encoded, Vocabulary
 
 __all__ = ["Embedding", "Pace", "SeenSubwords", "put_aside", "split_segments", "two_parts"]

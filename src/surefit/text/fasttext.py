@@ -55,7 +55,7 @@ from ._bags import Features, Texts, read_texts
 from ._embedding import Pace, put_aside, two_parts
 from ._fasttext_claims import claims, probes_of
 from ._fasttext_fit import bag_matrix, factorise, fit_steps, logistic, mean_loss, probe_slopes
-from .vectors import Queries
+from ._queries import Queries
 
 __all__ = ["FastTextClassifier"]
 

@@ -36,11 +36,11 @@ from ..certificate import Claim
 from ..iterate import Iterate, run
 from ..solvers._typing import as_generator
 from ._embedding import Pace, put_aside, two_parts
+from ._queries import Queries
 from ._sent2vec_claims import claims, drawn, noise_shares, some
 from ._skipgram_claims import noise_loss
 from .corpus import CONTEXTS, Corpus, as_corpus
 from .sentences import SentenceVectors
-from .vectors import Queries
 from .vocabulary import Encoded, Vocabulary
 
 __all__ = ["Sent2Vec"]
