@@ -167,6 +167,10 @@ def test_what_is_refused(table, pictures):
     model = CNNClassifier(epochs=1, random_state=0).fit(images, y)
     with pytest.raises(ValueError, match=r"shape \(4, 4\), but .* rows of shape \(8, 8\)"):
         model.predict(images[:, :4, :4])
+    for channels in (1, 3):
+        last = np.zeros((20, 8, 8, channels), np.float32)
+        with pytest.raises(ValueError, match="channels last: channels come first here"):
+            CNNClassifier(epochs=1).fit(last, np.arange(20) % 2)
     with pytest.raises(ValueError, match="takes square pictures, received 8 x 6"):
         CNNClassifier().fit(images[:, :, :6], y)
 

@@ -133,6 +133,11 @@ class CNNClassifier(NeuralClassifier):
         if len(shape) == 2:
             return (1, *shape)
         if len(shape) == 3:
+            if shape[0] == shape[1] > shape[2] and shape[2] in (1, 3, 4):
+                raise ValueError(
+                    f"X has rows of shape {shape}, pictures with their channels last: channels come first "
+                    "here, pass X.transpose(0, 3, 1, 2); or image_shape, if the shape is right."
+                )
             return shape
         raise ValueError(
             "X must have shape (n, height, width) or (n, channels, height, width), or image_shape must be "
