@@ -493,3 +493,14 @@ def test_plot(words):
     plt.close(ax.figure)
     with pytest.raises(ValueError, match="two or more"):
         vectors.plot(["w1"])
+
+
+def test_words_of_a_plot_stand_apart():
+    """Points in pairs, so near that words on the same side of both would cover each other."""
+    angles = np.repeat(np.arange(12) * np.pi / 6, 2) + np.tile([0.0, 1e-3], 12)
+    places = np.column_stack([np.cos(angles), np.sin(angles)])
+    ax = WordVectors([f"word{k}" for k in range(24)], places).plot()
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(boxes[a].overlaps(boxes[b]) for a in range(24) for b in range(a))
+    plt.close(ax.figure)

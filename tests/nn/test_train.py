@@ -461,6 +461,13 @@ def test_history_plots_itself_and_returns_from_a_file():
     axes = done.history.plot()
     assert [line.get_label() for line in axes.lines][:2] == ["training", "validation"]
     assert list(axes.lines[0].get_ydata()) == done.history.loss
+    assert len(axes.figure.axes) == 1
+    measured = train(net(), data(), cross_entropy, metrics={"right": accuracy}, **SETTINGS)
+    below = measured.history.plot().figure.axes[1]
+    assert list(below.lines[0].get_ydata()) == measured.history.metrics["right"]
+    assert below.get_ylabel() == "on training rows"
+    assert all(float(label.get_text()) % 1 == 0 for label in below.get_xticklabels())
+    assert measured.history.plot(axes) is axes
     again = History.from_dict(done.history.to_dict())
     assert again == done.history
     assert str(again).count("\n") == 3

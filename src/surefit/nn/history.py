@@ -110,17 +110,37 @@ class History:
         return "\n".join([head, *body])
 
     def plot(self, ax: Any = None) -> Any:
-        """Training and validation loss by epoch, with matplotlib; returns the axes."""
+        """Training and validation loss by epoch, with matplotlib; returns their axes.
+
+        Metrics, where there are any, stand in axes below, which are not drawn where ``ax`` is given.
+        """
+        from matplotlib.ticker import MaxNLocator
+
+        below = None
         if ax is None:
             import matplotlib.pyplot as plt
 
-            _, ax = plt.subplots(figsize=(6.0, 3.6), layout="constrained")
+            if self.metrics:
+                _, (ax, below) = plt.subplots(
+                    2, 1, sharex=True, figsize=(6.0, 5.4), layout="constrained"
+                )
+            else:
+                _, ax = plt.subplots(figsize=(6.0, 3.6), layout="constrained")
         ax.plot(self.epochs, self.loss, marker=".", color="#1f5fa8", label="training")
         if self.validation:
             ax.plot(self.epochs, self.validation, marker=".", color="#c4561c", label="validation")
             best = min(range(len(self.validation)), key=self.validation.__getitem__)
-            ax.axvline(self.epochs[best], color="#999999", linewidth=0.8, linestyle=":")
+            lowest = {"color": "#999999", "linewidth": 0.8, "linestyle": ":"}
+            ax.axvline(self.epochs[best], **lowest, label="lowest on validation rows")
             ax.legend(frameon=False)
-        ax.set_xlabel("epoch")
         ax.set_ylabel("loss")
+        if below is not None:
+            where = "validation rows" if self.validation else "training rows"
+            for name, values in self.metrics.items():
+                below.plot(self.epochs, values, marker=".", label=name)
+            below.set_ylabel(f"on {where}")
+            below.legend(frameon=False)
+        last = ax if below is None else below
+        last.set_xlabel("epoch")
+        last.xaxis.set_major_locator(MaxNLocator(integer=True))
         return ax

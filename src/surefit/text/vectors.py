@@ -269,31 +269,12 @@ class WordVectors:
         -------
         matplotlib Axes
         """
-        from matplotlib import pyplot as plt
+        from ._plane import plot_words
 
         names = self.words[: _whole(k, "k")] if words is None else _listed(words)
         if len(names) < 2:
             raise ValueError(f"words must name two or more, got {names!r}.")
-        rows = _unit(np.array([self.vector(name) for name in names]))
-        rows -= rows.mean(axis=0)
-        left, sizes, _ = np.linalg.svd(rows, full_matrices=False)
-        plane = np.zeros((len(names), 2))
-        plane[:, : min(2, len(sizes))] = (left * sizes)[:, :2]
-        total = max(float(np.sum(sizes**2)), np.finfo(float).tiny)
-        share = [*(sizes**2 / total).tolist(), 0.0]
-        if ax is None:
-            _, ax = plt.subplots(figsize=(7, 6), layout="constrained")
-        ax.plot(plane[:, 0], plane[:, 1], "o", color="#0072B2", ms=4)
-        for name, (x, y) in zip(names, plane.tolist(), strict=True):
-            text = name.replace("$", r"\$")
-            ax.annotate(text, (x, y), xytext=(4, 3), textcoords="offset points", fontsize=9)
-        ax.set(
-            xlabel=f"first direction, {share[0]:.0%} of the variance",
-            ylabel=f"second direction, {share[1]:.0%}",
-        )
-        ax.margins(0.12)
-        ax.grid(alpha=0.3)
-        return ax
+        return plot_words(names, _unit(np.array([self.vector(name) for name in names])), ax)
 
     def _one(self, row: Any) -> NDArray[Any]:
         found = _floats(row, "a vector of positive or negative")
