@@ -54,7 +54,7 @@ def sides(points: Array, lengths: NDArray[np.int64]) -> list[tuple[int, int]]:
     Examples
     --------
     >>> sides(np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([4, 4]))
-    [(-1, 1), (1, 1)]
+    [(1, 1), (1, -1)]
     """
     dots = np.hstack([points - 3.0, points + 3.0])  # left, bottom, right, top
     placed: list[Array] = []
