@@ -62,6 +62,7 @@ class Sample:
         return self.loss(self.module(self.x[part]), self.y[part]).sum() / len(self.rows)
 
     def gradient(self, part: slice = slice(None)) -> torch.Tensor:
+        """The gradient of that value, all weights one after another."""
         with torch.enable_grad():
             found = torch.autograd.grad(self.value(part), self.weights, allow_unused=True)
         return torch.cat(
@@ -176,4 +177,5 @@ def gradient_norms_claim(sample: Sample) -> Claim:
 
 
 def wide(tensor: torch.Tensor) -> torch.Tensor:
+    """Numbers in float64; whole numbers as they are."""
     return tensor.double() if tensor.is_floating_point() else tensor

@@ -45,7 +45,7 @@ from ._gradient_claims import (
     sample_loss_claim,
     sampled,
     wide,
-)  # fmt: skip
+)
 from ._held_out import held_out
 from .initialisation import DepthReport, variance_by_depth
 from .parallel import compile_options

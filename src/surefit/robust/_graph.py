@@ -234,7 +234,10 @@ class _Reader:
         found = value(args, kwargs)
         if self.dtype in (None, self.coarse) or not _floating(found):
             return found
-        cast = lambda v: v.to(self.coarse) if _floating(v) else v  # noqa: E731
+
+        def cast(v: Any) -> Any:
+            return v.to(self.coarse) if _floating(v) else v
+
         own = value(*fx.node.map_aggregate((args, kwargs), cast)).to(found.dtype)
         room = 2.0 * torch.finfo(self.coarse).eps * found.abs() + 2.0**-126
         if not bool(((own - found).abs() <= room).all()):
