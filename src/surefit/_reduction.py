@@ -129,7 +129,9 @@ class Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
         check_classification_targets(checked[1])
         return checked
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         """The claims of the parts, each under the name of its problem."""
         claims: list[Claim] = []
         problems = self._problems(X, y, sample_weight)
@@ -145,7 +147,7 @@ class Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
                 )
                 found = Certificate((Claim.check("constant", told, Kind.EXACT, wrong, 0, "PER-8"),))
             elif full and isinstance(part, Certified):
-                found = verify(part, rows, labels, **weights)
+                found = verify(part, rows, labels, **weights, tol=tol)
             elif not found.claims:
                 why = f"{type(part).__name__} left no certificate, so nothing is claimed about it"
                 found = Certificate((Claim.undecided("fit", why, Kind.EXACT, "PER-8"),))

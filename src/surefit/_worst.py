@@ -8,11 +8,11 @@ from .certificate import Claim, Status
 
 __all__ = ["badness"]
 
-_ORDER = {Status.HOLDS: 0, Status.UNDECIDED: 1, Status.FAILS: 2}
+_ORDER = {Status.HOLDS: 0, Status.UNINFORMATIVE: 1, Status.UNDECIDED: 2, Status.FAILS: 3}
 
 
 def badness(claim: Claim) -> tuple[int, float]:
-    """A key that sorts claims: those that fail above the undecided ones, then by observed / bound."""
+    """A key that sorts claims: failed, undecided, uninformative, held; then by observed / bound."""
     if claim.bound > 0:
         ratio = claim.observed / claim.bound
     else:

@@ -1,14 +1,17 @@
 """What every surefit estimator is: a scikit-learn estimator whose fit leaves a certificate.
 
 A subclass implements ``fit`` as scikit-learn asks, ends it with ``return self._seal(...)``, and adds one
-method, ``_certify(X, y, sample_weight, full)``, which returns the claims. That method reads the data, the
-public fitted attributes and at most an untrusted witness; it uses nothing of the solver.
+method, ``_certify(X, y, sample_weight, full, tol)``, which returns the claims. That method reads the data,
+the public fitted attributes and at most an untrusted witness; it uses nothing of the solver. ``tol`` is the
+tolerance of whoever judges: the estimator's own at the end of a fit, the verifier's in `surefit.verify`.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +20,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .certificate import Certificate, CertificateWarning, Claim, Kind
+from ._attributes import (
+    UNUSABLE,
+    attributes_claim,
+    invalid_attributes,
+    invalid_classes,
+    invalid_parameters,
+)
+from .certificate import DEFAULT_TOLERANCE, Certificate, CertificateWarning, Claim, Kind
 from .fingerprint import fingerprint
 from .inputs import is_native, validate_native
 
@@ -41,6 +51,9 @@ class Certified(BaseEstimator, ABC):
     paradigm: ClassVar[str] = "supervised"
     certify: bool | str
     certificate_: Certificate
+    # fitted attributes that may hold an infinity or a NaN, each with the reason
+    _may_be_infinite: ClassVar[dict[str, str]] = {}
+    _may_be_nan: ClassVar[dict[str, str]] = {}
 
     _certify_constraint: ClassVar[list[Any]] = ["boolean", StrOptions({"full"})]
 
@@ -49,7 +62,9 @@ class Certified(BaseEstimator, ABC):
         return frozenset({"dense", "sparse"})
 
     @abstractmethod
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         """The claims about this fit, from the data and the public fitted attributes alone."""
 
     @abstractmethod
@@ -62,9 +77,10 @@ class Certified(BaseEstimator, ABC):
             self.__dict__.pop("certificate_", None)
             return self
         full = self.certify == "full"
+        claims = self._certify(X, y, sample_weight, full=full, tol=self._own_tolerance())
         self.certificate_ = Certificate(
-            claims=tuple(self._certify(X, y, sample_weight, full=full)),
-            data_id=fingerprint(X, y, sample_weight),
+            claims=tuple(claims),
+            data_id=self._data_id(X, y, sample_weight),
             stopped=stopped,
             about=type(self).__name__,
         )
@@ -73,6 +89,15 @@ class Certified(BaseEstimator, ABC):
             warnings.warn(message, CertificateWarning, stacklevel=4)  # past fit and its wrapper
         return self
 
+    def _own_tolerance(self) -> float:
+        """The tolerance that a fit judges itself by: its ``tol``, where it has one."""
+        tol = getattr(self, "tol", None)
+        return float(tol) if isinstance(tol, Real) else DEFAULT_TOLERANCE
+
+    def _data_id(self, X: Any, y: Any, sample_weight: Any) -> str:
+        """The fingerprint of validated training data."""
+        return fingerprint(X, y, sample_weight)
+
     def _remedy(self) -> str:
         """What to try when a claim fails; part of the warning."""
         return (
@@ -80,12 +105,14 @@ class Certified(BaseEstimator, ABC):
             "(max_iter), raise tol, or scale the features (for instance with StandardScaler)."
         )
 
-    def _recertify(self, X: Any, y: Any, sample_weight: Any) -> Certificate:
-        """All claims again, for a stranger: used by :func:`surefit.verify`."""
+    def _recertify(
+        self, X: Any, y: Any, sample_weight: Any, tol: float = DEFAULT_TOLERANCE
+    ) -> Certificate:
+        """All claims again, at the verifier's tolerance: used by :func:`surefit.verify`."""
         check_is_fitted(self)
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=False)
-        claims = self._certify(X, y, sample_weight, full=True)
-        data_id = fingerprint(X, y, sample_weight)
+        claims = self._claims_again(X, y, sample_weight, tol)
+        data_id = self._data_id(X, y, sample_weight)
         recorded = getattr(self, "certificate_", None)
         if recorded is not None and recorded.data_id:
             same = recorded.data_id == data_id
@@ -93,7 +120,35 @@ class Certified(BaseEstimator, ABC):
             statement = f"these are {words} (fingerprint {data_id})"
             claims.append(Claim.check("data", statement, Kind.EXACT, float(not same), 0.0, "DAT-1"))
         stopped = recorded.stopped if recorded is not None else ""
-        return Certificate(tuple(claims), data_id, stopped, type(self).__name__)
+        notes = tuple(self._notes(tol))
+        return Certificate(tuple(claims), data_id, stopped, type(self).__name__, notes)
+
+    def _claims_again(self, X: Any, y: Any, sample_weight: Any, tol: float) -> list[Claim]:
+        """The claims, or one that fails where the attributes are not those of any fit."""
+        found = next(self._inconsistencies(X, y, sample_weight), None)
+        if found is not None:
+            return [attributes_claim(found)]
+        try:
+            return self._certify(X, y, sample_weight, full=True, tol=tol)
+        except UNUSABLE as error:
+            words = f"the claims cannot be computed from them ({type(error).__name__}: {error})"
+            return [attributes_claim(words)]
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        """Sentences about parameters and attributes that no fit leaves; the first one counts.
+
+        A subclass adds its own after these: what its public attributes must have in common with
+        each other, with the data, and with what ``predict`` does.
+        """
+        yield from invalid_parameters(self)
+        yield from invalid_attributes(self)
+        yield from invalid_classes(self, y)
+
+    def _notes(self, tol: float) -> Iterator[str]:
+        """What a reader of a verification should know besides its claims."""
+        own = self._own_tolerance()
+        note = f"judged at the verifier's tolerance {tol:g}"
+        yield f"{note}; the model's own is looser, {own:g}" if own > tol else note
 
     def save(self, path: Any) -> None:
         """Write this estimator to a ``.surefit`` file; see :func:`surefit.save`."""

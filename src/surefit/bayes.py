@@ -233,7 +233,9 @@ class BayesClassifier(ClassifierMixin, Certified):
         check_classification_targets(y)
         return X, y, None
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         wanted = self._known_priors(y)
         same = self.priors_.shape == wanted.shape
         off = float(np.abs(self.priors_ - wanted).max(initial=0.0)) if same else math.inf

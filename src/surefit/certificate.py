@@ -2,7 +2,8 @@
 
 A :class:`Claim` is one checked sentence with its number: it *holds* when the observed quantity is at
 most its bound. A :class:`Certificate` is the list of claims about one fit, together with the
-fingerprint of the data they are about. :func:`verify` recomputes them for a stranger.
+fingerprint of the data they are about. :func:`verify` recomputes them for anyone, and judges them by
+the tolerance of whoever asks, not by that of the model.
 
 This module depends on nothing else of surefit: a certificate can be read, printed and stored without
 any solver at hand.
@@ -21,13 +22,14 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
 from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
+    "DEFAULT_TOLERANCE",
     "Certificate",
     "CertificateError",
     "CertificateWarning",
@@ -36,6 +38,10 @@ __all__ = [
     "Status",
     "verify",
 ]
+
+
+DEFAULT_TOLERANCE = 1e-3  # of `verify`: a thousandth of the objective of the constant model
+ROUNDING_LIMIT = 1e-3  # rounding excuses nothing larger than this, relative to the claim's scale
 
 
 class CertificateWarning(ConvergenceWarning):
@@ -62,12 +68,33 @@ class Status(Enum):
 
     HOLDS = "holds"
     FAILS = "fails"
-    UNDECIDED = "undecided"
+    UNDECIDED = "undecided"  # not shown either way; the statement says what would decide it
+    UNINFORMATIVE = "uninformative"  # true, and nearly as wide as what is true of any model
+
+    @property
+    def mark(self) -> str:
+        """The sign that stands for it in print."""
+        return _MARKS[self]
 
 
-_MARKS = {Status.HOLDS: "✓", Status.FAILS: "✗", Status.UNDECIDED: "?"}
-_COLOURS = {Status.HOLDS: "green", Status.FAILS: "red", Status.UNDECIDED: "yellow"}
-_HEX = {Status.HOLDS: "#1a7f37", Status.FAILS: "#b42318", Status.UNDECIDED: "#9a6700"}
+_MARKS = {
+    Status.HOLDS: "✓",
+    Status.FAILS: "✗",
+    Status.UNDECIDED: "?",
+    Status.UNINFORMATIVE: "○",
+}
+_COLOURS = {
+    Status.HOLDS: "green",
+    Status.FAILS: "red",
+    Status.UNDECIDED: "yellow",
+    Status.UNINFORMATIVE: "bright_black",
+}
+_HEX = {
+    Status.HOLDS: "#1a7f37",
+    Status.FAILS: "#b42318",
+    Status.UNDECIDED: "#9a6700",
+    Status.UNINFORMATIVE: "#57606a",
+}
 _KIND_ORDER = {kind: rank for rank, kind in enumerate(Kind)}
 
 
@@ -75,7 +102,8 @@ _KIND_ORDER = {kind: rank for rank, kind in enumerate(Kind)}
 class Claim:
     """One sentence with its number; it holds iff ``observed <= bound``.
 
-    Build it with :meth:`check`, which decides the status, or with :meth:`undecided`.
+    Build it with :meth:`check`, :meth:`interval` or :meth:`criterion`, which decide the status, or with
+    :meth:`undecided` or :meth:`uninformative`.
 
     Attributes
     ----------
@@ -88,9 +116,11 @@ class Claim:
     observed, bound : float
         The measured quantity, and the largest value at which the claim holds.
     status : Status
-        HOLDS, FAILS or UNDECIDED.
+        HOLDS, FAILS, UNDECIDED or UNINFORMATIVE.
     source : str
         The specification item behind it, such as ``"SVM-7"``.
+    estimate, low, high : float or None
+        Of a claim that states an interval: the measured value and the ends of the interval.
     """
 
     name: str
@@ -100,6 +130,9 @@ class Claim:
     bound: float
     status: Status
     source: str = ""
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     @classmethod
     def check(
@@ -112,29 +145,114 @@ class Claim:
         source: str = "",
         *,
         floor: float = 0.0,
+        largest_floor: float = math.inf,
     ) -> Claim:
-        """Decide a claim: it holds when ``observed <= bound``, or is below the rounding ``floor``.
+        """Decide a claim: it holds when ``observed <= bound``.
 
-        A NaN on either side fails, and so does an infinite number: nothing was shown. Where only the
-        floor saves the claim, the statement says "to rounding".
+        A NaN anywhere fails, and so does an infinite observation: nothing was shown. Under an infinite
+        bound every model passes, so the claim is uninformative. ``floor`` is what rounding alone can do
+        to the observation: one between the bound and the floor holds "to rounding", unless the floor is above
+        ``largest_floor``; the claim is then undecided.
         """
         observed, bound, floor = float(observed), float(bound), float(floor)
-        if observed <= bound and observed < math.inf:
-            return cls(name, statement, kind, observed, bound, Status.HOLDS, source)
-        if observed <= floor and math.isfinite(floor):
+        claim = cls(name, statement, kind, observed, bound, Status.FAILS, source)
+        if not math.isfinite(observed) or math.isnan(floor) or math.isnan(largest_floor):
+            return claim
+        if bound == math.inf:
+            return replace(claim, status=Status.UNINFORMATIVE)
+        if observed <= bound:
+            return replace(claim, status=Status.HOLDS)
+        if observed <= floor < math.inf:
+            if floor > largest_floor:
+                statement = f"{statement}; rounding alone can cause {floor:.1e}: nothing is shown"
+                return replace(claim, statement=statement, status=Status.UNDECIDED)
             statement = f"{statement} (to rounding: below the floor {floor:.1e})"
-            return cls(name, statement, kind, observed, floor, Status.HOLDS, source)
-        return cls(name, statement, kind, observed, bound, Status.FAILS, source)
+            return replace(claim, statement=statement, bound=floor, status=Status.HOLDS)
+        return claim
 
     @classmethod
     def undecided(cls, name: str, why: str, kind: Kind, source: str = "") -> Claim:
         """A claim that was not checked, with the reason and what would decide it."""
         return cls(name, why, kind, math.nan, math.nan, Status.UNDECIDED, source)
 
+    @classmethod
+    def uninformative(
+        cls,
+        name: str,
+        why: str,
+        kind: Kind,
+        observed: float = math.nan,
+        bound: float = math.nan,
+        source: str = "",
+    ) -> Claim:
+        """A true sentence that says next to nothing, and what would make it say something."""
+        return cls(name, why, kind, float(observed), float(bound), Status.UNINFORMATIVE, source)
+
+    @classmethod
+    def interval(
+        cls,
+        name: str,
+        statement: str,
+        kind: Kind,
+        estimate: float,
+        low: float,
+        high: float,
+        source: str = "",
+        *,
+        limits: tuple[float, float] = (0.0, 1.0),
+        widest: float = 1.0,
+    ) -> Claim:
+        """The claim that a quantity lies between ``low`` and ``high``.
+
+        ``limits`` are the ends of its range. An interval wider than ``widest`` times the range is
+        uninformative. ``observed`` is the length of the interval and ``bound`` the largest informative one.
+        """
+        estimate, low, high = float(estimate), float(low), float(high)
+        width, bound = high - low, widest * (limits[1] - limits[0])
+        status = Status.HOLDS if width < bound else Status.UNINFORMATIVE
+        if not (math.isfinite(estimate) and low <= estimate <= high and math.isfinite(width)):
+            status = Status.FAILS
+        return cls(name, statement, kind, width, bound, status, source, estimate, low, high)
+
+    @classmethod
+    def criterion(
+        cls,
+        name: str,
+        statement: str,
+        kind: Kind,
+        estimate: float,
+        low: float,
+        high: float,
+        tolerance: float,
+        source: str = "",
+    ) -> Claim:
+        """The claim that a quantity with the interval ``[low, high]`` is at most ``tolerance``.
+
+        It is *met* (HOLDS) when the whole interval is, *violated* (FAILS) when none of it is, and not
+        decided when the tolerance lies inside. ``observed`` is the end that decides.
+        """
+        estimate, low, high = float(estimate), float(low), float(high)
+        tolerance = float(tolerance)
+        sound = math.isfinite(estimate) and low <= estimate <= high and math.isfinite(tolerance)
+        status = Status.HOLDS if high <= tolerance else Status.UNDECIDED
+        if not sound or low > tolerance:
+            status = Status.FAILS
+        observed = low if status is Status.FAILS else high
+        return cls(name, statement, kind, observed, tolerance, status, source, estimate, low, high)
+
     @property
     def relation(self) -> str:
         """How the observed number compares with the bound, for printing."""
-        return "<=" if self.status is Status.HOLDS else ">"
+        return "<=" if self.observed <= self.bound else ">"
+
+    @property
+    def numbers(self) -> str:
+        """The numbers behind the sentence: the interval, or the observation and its bound."""
+        if self.low is not None and self.high is not None and self.estimate is not None:
+            return f"{self.estimate:.3g} in [{self.low:.3g}, {self.high:.3g}]"
+        if math.isnan(self.observed) and math.isnan(self.bound):
+            return ""
+        return f"{self.observed:.2e} {self.relation} {self.bound:.2e}"
 
     def __eq__(self, other: object) -> bool:
         """Equal fields, an undecided claim's NaN counting as equal to itself."""
@@ -144,8 +262,8 @@ class Claim:
         return hash(tuple(self.to_dict().values()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; NaN and infinities become strings."""
-        return {
+        """Plain JSON types; NaN and infinities become strings. An interval's fields stand last."""
+        record: dict[str, Any] = {
             "name": self.name,
             "statement": self.statement,
             "kind": self.kind.value,
@@ -154,10 +272,13 @@ class Claim:
             "status": self.status.value,
             "source": self.source,
         }
+        ends = {"estimate": self.estimate, "low": self.low, "high": self.high}
+        return record | {key: _number_out(v) for key, v in ends.items() if v is not None}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Claim:
         """Inverse of :meth:`to_dict`."""
+        ends = {key: float(record[key]) for key in ("estimate", "low", "high") if key in record}
         return cls(
             name=str(record["name"]),
             statement=str(record["statement"]),
@@ -166,6 +287,7 @@ class Claim:
             bound=float(record["bound"]),
             status=Status(record["status"]),
             source=str(record.get("source", "")),
+            **ends,
         )
 
 
@@ -182,12 +304,15 @@ class Certificate:
         Which stopping rule ended the fit.
     about : str
         What the claims are about: usually the estimator's class name.
+    notes : tuple of str
+        What a reader should know besides, such as whose tolerance the claims were judged by.
     """
 
     claims: tuple[Claim, ...]
     data_id: str = ""
     stopped: str = ""
     about: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ordered = tuple(sorted(self.claims, key=lambda claim: _KIND_ORDER[claim.kind]))
@@ -197,6 +322,22 @@ class Certificate:
     def ok(self) -> bool:
         """True when no claim fails. An undecided claim does not fail; it says what is missing."""
         return not self.failed
+
+    @property
+    def proved(self) -> bool:
+        """True when no claim fails and the fit is shown to be optimal (or exact), to the tolerance.
+
+        Every claim of optimality must hold: none may be undecided or uninformative. A fit with claims
+        of first order only (STATIONARY), such as k-means or a network, is never proved.
+        """
+        if not self.ok:
+            return False
+        optimal = [claim for claim in self.claims if claim.kind is Kind.OPTIMAL]
+        if optimal:
+            return all(claim.status is Status.HOLDS for claim in optimal)
+        exact = [c for c in self.claims if c.kind is Kind.EXACT and c.name != "data"]
+        local = any(claim.kind is Kind.STATIONARY for claim in self.claims)
+        return not local and any(claim.status is Status.HOLDS for claim in exact)
 
     @property
     def failed(self) -> tuple[Claim, ...]:
@@ -223,7 +364,7 @@ class Certificate:
         """One line a failed claim, with the number and the bound it misses."""
         lines = [f"{self.about or 'fit'}: {len(self.failed)} claim(s) do not hold."]
         lines += [
-            f"  {c.name}: {c.statement}; observed {c.observed:.3g}, needed <= {c.bound:.3g}."
+            f"  {c.name}: {c.statement} (observed {c.observed:.3g}, needed at most {c.bound:.3g})."
             for c in self.failed
         ]
         if self.stopped:
@@ -240,14 +381,15 @@ class Certificate:
         head = f"Certificate of {self.about}" if self.about else "Certificate"
         lines = [f"{head}: {self._verdict()}"]
         for c in self.claims:
-            lines.append(f"  {_MARKS[c.status]} {c.kind.name:<11} {c.name}: {c.statement}")
-            if c.status is not Status.UNDECIDED:
-                source = f"  [{c.source}]" if c.source else ""
-                lines.append(f"    observed {c.observed:.3e} {c.relation} {c.bound:.3e}{source}")
+            lines.append(f"  {c.status.mark} {c.kind.name:<11} {c.name}: {c.statement}")
+            if c.numbers:
+                label = "observed " if c.estimate is None else "estimate "
+                lines.append(f"    {label}{c.numbers}")
         return "\n".join(lines + [f"  {line}" for line in self._footer()])
 
     def _footer(self) -> list[str]:
         lines = [f"the fit ended because {self.stopped}"] if self.stopped else []
+        lines += self.notes
         return lines + ([f"data {self.data_id}"] if self.data_id else [])
 
     def __rich__(self) -> Any:
@@ -258,17 +400,15 @@ class Certificate:
         # names come from data: no markup is read
         table = Table(title=Text(title, style="table.title"))
         table.title_justify = "left"
-        for column in ("", "kind", "claim", "observed", "bound"):
-            numeric = column in ("observed", "bound")
+        for column in ("", "kind", "claim", "numbers"):
+            numeric = column == "numbers"
             table.add_column(column, justify="right" if numeric else "left", no_wrap=numeric)
         for c in self.claims:
-            decided = c.status is not Status.UNDECIDED
             table.add_row(
-                f"[{_COLOURS[c.status]}]{_MARKS[c.status]}[/]",
+                Text(c.status.mark, style=_COLOURS[c.status]),
                 c.kind.value,
                 Text.assemble((c.name, "bold"), f"\n{c.statement}"),
-                f"{c.observed:.2e}" if decided else "",
-                f"{c.bound:.2e}" if decided else "",
+                Text(c.numbers),
             )
         table.caption = (
             Text("; ".join(self._footer()), style="table.caption") if self._footer() else None
@@ -282,9 +422,8 @@ class Certificate:
         styles[2] = cell  # only the statement may wrap
         rows = []
         for c in self.claims:
-            decided = c.status is not Status.UNDECIDED
-            number = html.escape(f"{c.observed:.2e} {c.relation} {c.bound:.2e}") if decided else ""
-            mark = f'<b style="color:{_HEX[c.status]}">{_MARKS[c.status]} {c.status.value}</b>'
+            number = html.escape(c.numbers)
+            mark = f'<b style="color:{_HEX[c.status]}">{c.status.mark} {c.status.value}</b>'
             what = f"<b>{html.escape(c.name)}</b><br>{html.escape(c.statement)}"
             cells = (mark, c.kind.value, what, f"<code>{number}</code>", html.escape(c.source))
             row = [
@@ -305,6 +444,7 @@ class Certificate:
             "about": self.about,
             "data_id": self.data_id,
             "stopped": self.stopped,
+            "notes": list(self.notes),
             "claims": [claim.to_dict() for claim in self.claims],
         }
 
@@ -316,23 +456,30 @@ class Certificate:
             data_id=str(record.get("data_id", "")),
             stopped=str(record.get("stopped", "")),
             about=str(record.get("about", "")),
+            notes=tuple(str(note) for note in record.get("notes", ())),
         )
 
 
 class SupportsCertify(Protocol):
     """What :func:`verify` needs of a model."""
 
-    def _recertify(self, X: Any, y: Any, sample_weight: Any) -> Certificate: ...
+    def _recertify(self, X: Any, y: Any, sample_weight: Any, tol: float) -> Certificate: ...
 
 
 def verify(
-    model: SupportsCertify, X: Any, y: Any = None, *, sample_weight: Any = None
+    model: SupportsCertify,
+    X: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    tol: float = DEFAULT_TOLERANCE,
 ) -> Certificate:
     """Recompute every claim about a fitted model, from the data and the model alone.
 
     Nothing that the fit recorded about itself is trusted: the claims are evaluated anew in float64,
     including those that were too expensive to decide at fit time, and the data are compared with the
-    fingerprint of the data the model was fitted on.
+    fingerprint of the data the model was fitted on. Attributes that are not finite, of a dtype that surefit
+    does not store, or inconsistent with each other are a failed claim named ``"attributes"``.
 
     Parameters
     ----------
@@ -340,6 +487,10 @@ def verify(
         A fitted surefit estimator, just fitted or loaded from a file.
     X, y, sample_weight : array-like
         The training data.
+    tol : float, default=1e-3
+        The verifier's tolerance, relative to the scale of each claim (for a duality gap: the objective
+        of the constant model). The model's own ``tol`` is not consulted; where it is looser, a
+        note says so.
 
     Returns
     -------
@@ -362,7 +513,10 @@ def verify(
             f"model must be a fitted surefit estimator, got {type(model).__name__}; "
             "only surefit estimators carry claims that can be recomputed."
         )
-    return model._recertify(X, y, sample_weight)
+    tol = float(tol)
+    if not 0.0 <= tol < math.inf:
+        raise ValueError(f"tol must be a finite number that is not negative, got {tol!r}.")
+    return model._recertify(X, y, sample_weight, tol)
 
 
 def _number_out(value: float) -> float | str:

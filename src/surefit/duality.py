@@ -45,8 +45,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._attributes import storage_eps
 from ._dual_points import adjoint, candidates, is_balanced, is_rounding, repair, within_l1
 from ._namespace import array_namespace, to_numpy, where
+from ._optimality import optimality_claim
 from ._threads import by_rows, sum_rows
 from .certificate import Claim, Kind
 from .design import Design, as_design
@@ -64,6 +66,7 @@ _EPS = float(np.finfo(np.float64).eps)
 class Gap:
     """Primal value, dual value, their difference, and the rounding floor of that difference.
 
+    ``stored`` is the part of the floor that is due to coefficients stored in float32.
     ``trivial`` says that no dual point near the model was feasible, and ``dual`` is the least value that
     the losses can take at all.
     """
@@ -74,6 +77,7 @@ class Gap:
     floor: float
     theta: Array
     trivial: bool = False
+    stored: float = 0.0
 
 
 def duality_gap(
@@ -128,15 +132,18 @@ def duality_gap(
     unpenalised = isinstance(penalty, NoPenalty) and not penalty.positive
     norms = design.column_norms(s) if unpenalised else np.zeros(0)
     stored = _storage_floor(coef, b, params, design, s, loss, penalty, intercept_scaling)
+    rounded = (
+        stored  # and what rounding of the predictions does where the loss has a kink or a flat
+    )
     if isinstance(loss, Squared):  # errors y - z below the rounding of y and z are none
         squares = sum_rows(lambda s, y, z: s @ (abs(y) + abs(z)) ** 2, s, y, z)
-        stored += 64.0 * _EPS**2 * float(squares)
+        rounded += 64.0 * _EPS**2 * float(squares)
     if isinstance(loss, (Absolute, Quantile)):
         sizes = norms / math.sqrt(float(s.sum())) if unpenalised else np.abs(mean)
         terms = float(sizes @ np.abs(w)) + abs(float(b))  # those that z is the sum of
-        rounded = abs(y - z) <= 8.0 * _EPS * (abs(y) + abs(z) + terms)
-        stored += float(s @ where(rounded, pointwise, 0.0))
-    best = replace(_trivial(primal, loss, z, y, s), floor=stored)
+        kinks = abs(y - z) <= 8.0 * _EPS * (abs(y) + abs(z) + terms)
+        rounded += float(s @ where(kinks, pointwise, 0.0))
+    best = replace(_trivial(primal, loss, z, y, s), floor=rounded, stored=stored)
     for theta in candidates(loss, z, y, s, free, witness):
         size = _largest(theta)
         theta = repair(theta, design, mean, y, z, s, loss, norms, free, unpenalised)
@@ -160,8 +167,9 @@ def duality_gap(
             mass = _mass(loss, z, y, s, theta, pointwise, conjugates, mean, w, b)
             mass += abs(float(np.vdot(v, params))) + penalty.value(params) + abs(dual_penalty)
             lost = float((leak * np.abs(params)).sum())
-            floor = 4.0 * _EPS * (8.0 + math.log2(n)) * mass + lost + stored
-            best = Gap(primal, dual, primal - dual, floor, theta if t == 1.0 else t * theta)
+            floor = 4.0 * _EPS * (8.0 + math.log2(n)) * mass + lost + rounded
+            point = theta if t == 1.0 else t * theta
+            best = Gap(primal, dual, primal - dual, floor, point, stored=stored)
         if not best.trivial and best.gap <= best.floor:  # a witness that leaves nothing to improve
             break
     return best
@@ -217,7 +225,7 @@ def _storage_floor(
     does a conjugate with an l2 term; without one v is scaled back into the l1 box, which costs a
     first-order term, |v|'|w|.
     """
-    eps = float(np.finfo(coef.dtype).eps) if coef.dtype.kind == "f" else _EPS
+    eps = storage_eps(coef.dtype)
     if eps <= _EPS:
         return 0.0
     norms, mass = design.column_norms(s), float(s.sum())
@@ -257,23 +265,16 @@ def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: floa
     if gap.trivial and gap.gap > tol * null:
         why = "no feasible dual point was found near this model: nothing is shown"
         return Claim.undecided("duality gap", why, Kind.OPTIMAL, source)
-    shown = max(gap.gap, gap.floor)
-    statement = f"the objective {gap.primal:.6g} is within {shown:.1e} of the global minimum"
-    if curvature > 0:
-        distance = math.sqrt(2.0 * shown / curvature)
-        statement += f", the coefficients within {distance:.1e} of the optimal ones"
-    if gap.gap < -gap.floor:  # weak duality broken beyond rounding: something is wrong, say so
-        return Claim.check(
-            "duality gap", f"{statement}; the gap is negative", Kind.OPTIMAL, math.nan, 0.0, source
-        )
-    return Claim.check(
-        "duality gap",
-        statement,
-        Kind.OPTIMAL,
-        max(gap.gap, 0.0),
-        tol * null,
-        source,
-        floor=gap.floor,
+    return optimality_claim(
+        f"the objective {gap.primal:.6g}",
+        primal=gap.primal,
+        dual=gap.dual,
+        null=null,
+        bound=tol * null,
+        floor=gap.floor - gap.stored,
+        stored=gap.stored,
+        source=source,
+        curvature=curvature,
     )
 
 

@@ -257,7 +257,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
 
     # ------------------------------------------------------------------ certificate
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         kernel = self._spelled().resolve(X)
         Y = y[:, None] if y.ndim == 1 else y
         a = like(to_numpy(self.dual_coef_).astype(np.float64), X)
@@ -271,7 +273,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
         if whole and a.shape != Y.shape:
             words = f"dual_coef_ has the shape {tuple(a.shape)}, these data have {tuple(Y.shape)}"
             return [*claims, Claim.check("residual", words, Kind.EXACT, np.inf, 0.0, "KER-7")]
-        common: dict[str, Any] = {"tol": float(self.tol), "stored": stored, "full": full}
+        common: dict[str, Any] = {"tol": tol, "stored": stored, "full": full}
         alphas = self._alphas(Y)
         if whole:
             return claims + exact_claims(kernel, X, Y, a, alphas, sample_weight, **common)

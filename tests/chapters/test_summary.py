@@ -899,7 +899,7 @@ def test_a_class_without_a_description_says_so():
         def fit(self, X, y):
             return self
 
-        def _certify(self, X, y, sample_weight, *, full):
+        def _certify(self, X, y, sample_weight, *, full, tol):
             return []
 
     X, y = made()

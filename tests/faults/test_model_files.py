@@ -52,7 +52,7 @@ class Toy(RegressorMixin, Certified):
         self.coef_ = np.linalg.solve(X.T @ X + self.alpha * np.eye(X.shape[1]), X.T @ y)
         return self._seal(X, y, None, "it was solved")
 
-    def _certify(self, X, y, sample_weight, *, full):
+    def _certify(self, X, y, sample_weight, *, full, tol):
         size = float(np.linalg.norm(self._gradient(X, y)))
         bound = 1e-9 * float(np.linalg.norm(X.T @ y))
         statement = f"the gradient is {size:.1e}"

@@ -230,14 +230,14 @@ def test_the_law_on_real_data(estimator, load):
 class Credulous(Ridge):
     """Certifies whatever it is shown."""
 
-    def _certify(self, X, y, sample_weight, *, full):
+    def _certify(self, X, y, sample_weight, *, full, tol):
         return [Claim.check("all is well", "trust me", Kind.OPTIMAL, 0.0, 1.0)]
 
 
 class Suspicious(Ridge):
     """Never satisfied."""
 
-    def _certify(self, X, y, sample_weight, *, full):
+    def _certify(self, X, y, sample_weight, *, full, tol):
         return [Claim.check("all is well", "it is not", Kind.OPTIMAL, 2.0, 1.0)]
 
 

@@ -896,7 +896,7 @@ class ToyRidge(Certified):
         self.intercept_ = float(level - np.sum(mean * self.coef_))
         return self._seal(X, y, sample_weight)
 
-    def _certify(self, X, y, sample_weight, *, full):
+    def _certify(self, X, y, sample_weight, *, full, tol):
         s = np.ones(len(y)) if sample_weight is None else sample_weight
         gap = duality_gap(
             X, y, self.coef_, self.intercept_, Squared(), L2(self.alpha), weights=s,
@@ -931,7 +931,7 @@ class Wrong(ToyRidge):
 class Echo(ToyRidge):
     """A claim that repeats what the fit recorded, instead of looking at the coefficients."""
 
-    def _certify(self, X, y, sample_weight, *, full):
+    def _certify(self, X, y, sample_weight, *, full, tol):
         self.recorded_ = getattr(self, "recorded_", None) or super()._certify(
             X, y, sample_weight, full=full
         )
@@ -941,7 +941,7 @@ class Echo(ToyRidge):
 class Vacuous(ToyRidge):
     """A bound that nothing exceeds."""
 
-    def _certify(self, X, y, sample_weight, *, full):
+    def _certify(self, X, y, sample_weight, *, full, tol):
         return [Claim.check("duality gap", "small", Kind.OPTIMAL, 1.0, math.inf)]
 
 
@@ -957,7 +957,7 @@ class Blind(ToyRidge):
 class IgnoresIntercept(ToyRidge):
     """Certifies with the best intercept, whatever the model's own is."""
 
-    def _certify(self, X, y, sample_weight, *, full):
+    def _certify(self, X, y, sample_weight, *, full, tol):
         kept, s = self.intercept_, np.ones(len(y)) if sample_weight is None else sample_weight
         self.intercept_ = float(s @ (y - X @ self.coef_) / s.sum())
         claims = super()._certify(X, y, sample_weight, full=full)
@@ -968,7 +968,7 @@ class IgnoresIntercept(ToyRidge):
 class Meddles(ToyRidge):
     """verify changes the model."""
 
-    def _certify(self, X, y, sample_weight, *, full):
+    def _certify(self, X, y, sample_weight, *, full, tol):
         self.seen_ = getattr(self, "seen_", 0) + 1
         return super()._certify(X, y, sample_weight, full=full)
 

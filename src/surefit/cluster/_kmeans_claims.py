@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .._attributes import storage_eps
 from .._exact_order import UNIT
 from .._namespace import to_numpy
 from ..certificate import Claim, Kind, Status
@@ -26,13 +27,13 @@ from ._lower_bounds import lower_bounds, optimality_claim
 __all__ = ["kmeans_claims", "labels_claim", "optimum_claims", "wcss_claim"]
 
 
-def kmeans_claims(model: Any, X: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+def kmeans_claims(model: Any, X: Any, sample_weight: Any, *, full: bool, tol: float) -> list[Claim]:
     """All claims of a KMeans fit."""
     found = look(model, X, sample_weight, full=full)
     claims = [
         labels_claim(found),
         wcss_claim(model, found),
-        _centres_claim(model, X, sample_weight, found),
+        _centres_claim(model, X, sample_weight, found, tol),
         _trace_claim(model, found),
     ]
     if len(model.restart_inertias_) > 1:
@@ -83,18 +84,18 @@ def _lost(found: Findings) -> float:
     return 8.0 * found.moves.shape[1] * (found.rows + float(found.masses.sum())) * 2.0**-1074
 
 
-def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings) -> Claim:
+def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings, tol: float) -> Claim:
     """The move of one more Lloyd step against the tolerance, or against rounding where it is that small."""
     each = np.einsum("ij,ij->i", found.moves, found.moves)
     moved = float(each.sum())
     centres = to_numpy(model.cluster_centers_)
-    unit = float(np.finfo(centres.dtype).eps)
+    unit = storage_eps(centres.dtype)
     rms = math.sqrt(found.size / max(float(found.masses.sum()), 1e-300))
     size = np.sqrt(np.einsum("ij,ij->i", centres, centres, dtype=np.float64)) * unit
     size += 4.0 * UNIT * math.sqrt(found.rows) * rms
     held = found.masses > 0.0  # a centre without rows may lie anywhere, and excuses no other
     floor = float(size[held] @ size[held])
-    allowed = float(model.tol) * found.variance
+    allowed = tol * found.variance
     empty = int(np.count_nonzero(found.masses == 0.0))
     words = f"; {empty} clusters hold no row" if empty else ""
     if (each <= size**2).all():

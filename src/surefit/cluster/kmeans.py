@@ -154,8 +154,10 @@ class KMeans(Means):
             )
         return self._seal(X, None, weights, found.stopped)
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return kmeans_claims(self, X, sample_weight, full=full)
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
+        return kmeans_claims(self, X, sample_weight, full=full, tol=tol)
 
     def _remedy(self) -> str:
         return (

@@ -242,7 +242,9 @@ class MiniBatchKMeans(Means):
         del self.cluster_centers_
         return cost
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         if not hasattr(self, "labels_") or len(self.labels_) != X.shape[0]:
             why = "there are no labels of these rows to check: none were found, or the last step had others"
             return [Claim.undecided("labels", why, Kind.EXACT, "CLU-1")]

@@ -67,7 +67,7 @@ class Evaluation:
     items: Block
 
 
-def claims(model: Any, X: Any, *, full: bool) -> list[Claim]:
+def claims(model: Any, X: Any, *, full: bool, tol: float) -> list[Claim]:
     """The claims about a fitted model on the data of its fit."""
     design = as_design(X)
     U, V = _augmented(model)
@@ -81,11 +81,11 @@ def claims(model: Any, X: Any, *, full: bool) -> list[Claim]:
             "other: rounding leaves nothing to be checked"
         )
         return [Claim.check("loss", why, Kind.EXACT, math.nan, found.floor, "MF-1")]
-    out = [_loss_claim(model, found), *_block_claims(model, found)]
+    out = [_loss_claim(model, found), *_block_claims(model, found, tol)]
     if model.method == "als":
         out.append(_monotone_claim(model, found))
         if not sparse and not model.biases and not model.implicit:
-            out += _optimal_claims(model, design, found, full=full)
+            out += _optimal_claims(model, design, found, full=full, tol=tol)
     return out
 
 
@@ -282,7 +282,7 @@ def _monotone_claim(model: Any, found: Evaluation) -> Claim:
     return Claim.check("monotone loss", statement, Kind.BOUND, rise, bound, "MF-5")
 
 
-def _block_claims(model: Any, found: Evaluation) -> list[Claim]:
+def _block_claims(model: Any, found: Evaluation, tol: float) -> list[Claim]:
     out = []
     for name, block in (("user", found.users), ("item", found.items)):
         share = f"{block.gradient / block.size:.2g} of its size at 0" if block.size else "0"
@@ -297,14 +297,16 @@ def _block_claims(model: Any, found: Evaluation) -> list[Claim]:
         else:
             statement += "; no optimality claim"
             exact = name == "user" and model.solver_ == "cholesky"
-            bound = block.floor if exact else float(model.tol) * block.size
+            bound = block.floor if exact else tol * block.size
         out.append(
             Claim.check(title, statement, kind, block.gradient, bound, "MF-6", floor=block.floor)
         )
     return out
 
 
-def _optimal_claims(model: Any, design: Design, found: Evaluation, *, full: bool) -> list[Claim]:
+def _optimal_claims(
+    model: Any, design: Design, found: Evaluation, *, full: bool, tol: float
+) -> list[Claim]:
     """How far the loss is above the best of rank K, and above the best of any rank."""
     n, p = design.shape
     k = model.item_factors_.shape[1]
@@ -326,7 +328,7 @@ def _optimal_claims(model: Any, design: Design, found: Evaluation, *, full: bool
     total = 0.5 * float(values @ values)
     soft = np.where(values > lam, lam * values - 0.5 * lam * lam, 0.5 * values**2)
     best = float(soft[:k].sum() + 0.5 * (values[k:] ** 2).sum())
-    bound = float(model.tol) * total
+    bound = tol * total
     floor = 8.0 * (n + p) * float(np.finfo(np.float64).eps) * total + found.floor
     gap = found.loss - best
     words = (

@@ -306,8 +306,10 @@ class MatrixFactorization(Queries, Fitting, Certified):
         out.data += 1.0
         return out
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return claims(self, X, full=full)
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
+        return claims(self, X, full=full, tol=tol)
 
     def _remedy(self) -> str:
         return "Objective did not converge. Raise max_iter or tol; a larger reg converges faster."

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["as_html", "as_rich", "as_text", "plot_rates"]
 
 _COLUMNS = ("selection", "tpr", "fpr", "ppv", "error", "base_rate")
-_MARKS = {Status.HOLDS: "✓", Status.FAILS: "✗", Status.UNDECIDED: "?"}
 
 
 def _cell(rate: dict[str, Any]) -> str:
@@ -54,7 +53,7 @@ def as_text(audit: Audit) -> str:
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
         for row in rows
     ]
-    lines += [f"  {_MARKS[claim.status]} {claim.name}: {claim.statement}" for claim in audit.claims]
+    lines += [f"  {claim.status.mark} {claim.name}: {claim.statement}" for claim in audit.claims]
     return "\n".join(lines + [f"  - {words}" for words in _abstentions(audit)])
 
 
@@ -78,10 +77,10 @@ def as_rich(audit: Audit) -> Any:
         table.add_column(name, justify="right" if name == "rows" else "left")
     for row in _rows(audit):
         table.add_row(*[Text(cell) for cell in row])
-    colours = {Status.HOLDS: "green", Status.FAILS: "red", Status.UNDECIDED: "yellow"}
+    colours = dict.fromkeys(Status, "yellow") | {Status.HOLDS: "green", Status.FAILS: "red"}
     lines = []
     for claim in audit.claims:
-        line = Text(f"{_MARKS[claim.status]} ", style=colours[claim.status])
+        line = Text(f"{claim.status.mark} ", style=colours[claim.status])
         lines.append(line.append(f"{claim.name}: {claim.statement}", style="default"))
     return Group(table, *lines, *[Text(f"- {words}") for words in _abstentions(audit)])
 
@@ -93,7 +92,7 @@ def as_html(audit: Audit) -> str:
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
         for row in _rows(audit)
     )
-    words = [f"{_MARKS[c.status]} {c.name}: {c.statement}" for c in audit.claims]
+    words = [f"{c.status.mark} {c.name}: {c.statement}" for c in audit.claims]
     words += _abstentions(audit)
     items = "".join(f"<li>{html.escape(text)}</li>" for text in words)
     return (

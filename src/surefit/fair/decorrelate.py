@@ -151,7 +151,9 @@ class Decorrelate(TransformerMixin, UsesSensitive):
             (self._attributes(Z) - self.attribute_mean_) @ self.coef_
         )
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         features, changed = self._features(X), self._apply(X)
         return [
             covariance_claim(features, changed, self._attributes(X), self.alpha),

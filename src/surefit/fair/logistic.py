@@ -190,7 +190,9 @@ class FairLogistic(LogOddsClassifier, UsesSensitive):
             )
         return X, y
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         other = labels_claim(y, self.classes_)
         if other is not None:
             return [other]
@@ -199,7 +201,7 @@ class FairLogistic(LogOddsClassifier, UsesSensitive):
         outside = np.delete(self.coef_[0], places)
         return logistic_claims(
             rows, signs, self._metric(rows, X, signs), self.coef_[0, places], float(self.intercept_[0]),
-            self.C, self.fairness, self.fit_intercept, self.tol, float(np.abs(outside).max(initial=0.0)),
+            self.C, self.fairness, self.fit_intercept, tol, float(np.abs(outside).max(initial=0.0)),
         )  # fmt: skip
 
     def __sklearn_tags__(self) -> Any:

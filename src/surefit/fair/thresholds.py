@@ -325,7 +325,9 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
             )
         return X, y
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         other = labels_claim(y, self.classes_)
         if other is not None:
             return [other]

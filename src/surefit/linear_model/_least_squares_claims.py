@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from .._attributes import storage_eps
 from .._namespace import array_namespace, like, to_numpy
 from .._threads import over_rows
 from ..certificate import Claim, Kind
@@ -86,7 +87,7 @@ def normal_equations_claim(
             + reach / math.sqrt(float(s.sum()))
         )
         observed = max(observed, _largest_ratio(np.abs(y_mean - mean @ w - b), size))
-    bound = 4.0 * float(np.finfo(coef.dtype).eps) * math.sqrt(max(n, p) + 8.0)
+    bound = 4.0 * storage_eps(coef.dtype) * math.sqrt(max(n, p) + 8.0)
     statement = f"the gradient is zero to {observed:.1e} of its scale, so this is a minimiser"
     return Claim.check("normal equations", statement, Kind.EXACT, observed, bound, "REG-2")
 
@@ -207,7 +208,7 @@ def minimum_norm_claim(
     size = float(np.linalg.norm(coef))
     observed = gap / size if size > 0 else gap
     reach = math.sqrt(design.sum_squares(s)) * float(np.linalg.norm(witness))
-    eps = float(np.finfo(coef.dtype).eps)
+    eps = storage_eps(coef.dtype)
     bound = (
         eps * math.sqrt(max(design.shape)) * (100.0 + 10.0 * (reach / size if size > 0 else 0.0))
     )
@@ -240,7 +241,7 @@ def conditioning_claim(
     A[:, constant] = 0.0
     scale = np.where(constant, 1.0, norms)
     U, d, _ = scipy.linalg.svd(A / scale, full_matrices=False)
-    eps = float(np.finfo(coef.dtype).eps)
+    eps = storage_eps(coef.dtype)
     rank = int((d > d[0] * max(n, p) * np.finfo(float).eps).sum()) if d.size else 0
     facts = f"rank {rank} of {p}, smallest singular value {d[-1] if len(d) == p else 0.0:.1e}"
     if rank < p:
@@ -297,6 +298,6 @@ def kkt_claim(
     if fit_intercept:
         balance = np.abs(weighted.sum(axis=0)) / (np.sqrt(s.sum()) * np.maximum(root, 1e-300))
         observed = max(observed, float(balance.max()))
-    bound = 10.0 * float(np.finfo(coef.dtype).eps) * math.sqrt(max(design.shape) + 8.0)
+    bound = 10.0 * storage_eps(coef.dtype) * math.sqrt(max(design.shape) + 8.0)
     statement = f"non-negative, and the optimality conditions hold to {observed:.1e} of their scale"
     return Claim.check("optimality conditions", statement, Kind.EXACT, observed, bound, "REG-2")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._attributes import storage_eps
 from .._namespace import scale_rows, to_numpy
 from ..certificate import Claim, Kind
 from ..design import as_design
@@ -46,7 +47,7 @@ def gradient_claim(
     statement = (
         f"the gradient is zero to {observed:.1e} of its scale at w = 0, and the loss is convex"
     )
-    floor = 100.0 * float(np.finfo(dtype).eps)
+    floor = 100.0 * storage_eps(dtype)
     return Claim.check("gradient", statement, Kind.STATIONARY, observed, tol, "LOG-4", floor=floor)
 
 

@@ -114,7 +114,9 @@ class LogisticChoice(LogisticRegression):
 
     # ------------------------------------------------------------------ the claims
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         scores, coefs = tables(self)
         weights = self._class_weight(y, sample_weight)
         C, ratio = float(np.ravel(self.C_)[0]), np.ravel(np.asarray(self.l1_ratio_))[0]
@@ -122,14 +124,14 @@ class LogisticChoice(LogisticRegression):
         if self.refit:
             model = self._model(C, ratio, weights)
             model.coef_, model.intercept_ = self.coef_, self.intercept_
-            claims += model._certify(X, y, sample_weight, full=full)
+            claims += model._certify(X, y, sample_weight, full=full, tol=tol)
         best = best_places(scores, refit=self.refit)
         claims.append(choice_claim(self, scores, C, ratio, best))
         if not self.refit:
             claims.append(average_claim(self, coefs, best))
         if not full:
             return [*claims, later_claim("fold models", Kind.OPTIMAL), later_claim()]
-        return claims + fold_claims(self, X, y, sample_weight, scores, coefs, best, weights)
+        return claims + fold_claims(self, X, y, sample_weight, scores, coefs, best, weights, tol)
 
     def _remedy(self) -> str:
         if self.refit and np.isinf(np.ravel(self.C_)[0]):

@@ -61,6 +61,7 @@ def fold_claims(
     coefs: Array,
     best: list[Any],
     class_weight: Any,
+    tol: float,
 ) -> list[Claim]:
     """The models of the folds: optimal where they were fitted, and scored as recorded."""
     folds, n, p = unpack_folds(cv.folds_), X.shape[0], X.shape[1]
@@ -85,7 +86,7 @@ def fold_claims(
         model = cv._model(float(cv.Cs_[c]), cv.l1_ratios_.tolist()[r], class_weight)
         set_model(model, coefs[f, r, c], p)
         s = None if sample_weight is None else sample_weight[train]
-        optimal.append(model._certify(X[train], y[train], s, full=False)[0])
+        optimal.append(model._certify(X[train], y[train], s, full=False, tol=tol)[0])
     floor = 1e-9 * (1.0 + np.abs(np.nan_to_num(again)))
     what = f"the scores of all {scores.size} models of the folds"
     return [

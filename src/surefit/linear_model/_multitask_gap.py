@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._attributes import storage_eps
 from ..design import Design
 from ..duality import Gap
 
@@ -81,7 +82,7 @@ def _storage_floor(
     It moves the predictions; the objective feels that to second order, and so does the dual with an l2 term.
     Without one the dual is scaled back, a first-order cost, but the best intercept takes up what is common.
     """
-    eps, lengths = float(np.finfo(coef.dtype).eps), np.linalg.norm(coef.astype(np.float64), axis=1)
+    eps, lengths = storage_eps(coef.dtype), np.linalg.norm(coef.astype(np.float64), axis=1)
     whole, norms = design.column_norms(s) * lengths, design.column_norms(s, mean)
     moved = eps * float(np.linalg.norm(norms * lengths))
     costs = []

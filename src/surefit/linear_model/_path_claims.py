@@ -24,7 +24,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def choice_claims(
-    cv: Any, X: Any, y: Array, sample_weight: Array | None, *, full: bool
+    cv: Any, X: Any, y: Array, sample_weight: Array | None, *, full: bool, tol: float
 ) -> list[Claim]:
     """*selection*, and with ``full`` *fold models* and *scores*."""
     ratios, folds = cv._ratios(), unpack_folds(cv.folds_)
@@ -48,11 +48,17 @@ def choice_claims(
         return [*claims, Claim.undecided("scores", why, Kind.EXACT, "GEN-7")]
     recorded = errors[tuple(np.argwhere(here)[int(np.argmin(averages[here]))])] if here.any() \
         else np.full(len(folds), math.nan)  # fmt: skip
-    return claims + _fold_claims(cv, X, y, sample_weight, folds, recorded)
+    return claims + _fold_claims(cv, X, y, sample_weight, folds, recorded, tol)
 
 
 def _fold_claims(
-    cv: Any, X: Any, y: Array, sample_weight: Array | None, folds: list[Any], recorded: Array
+    cv: Any,
+    X: Any,
+    y: Array,
+    sample_weight: Array | None,
+    folds: list[Any],
+    recorded: Array,
+    tol: float,
 ) -> list[Claim]:
     """The fold models are optimal where they were fitted, and err as recorded where they were not."""
     X = X.tocsr() if sp.issparse(X) else X
@@ -61,7 +67,7 @@ def _fold_claims(
         model = cv._model()
         model.coef_, model.intercept_ = cv.fold_coef_[k], cv.fold_intercept_[k]
         s = None if sample_weight is None else sample_weight[train]
-        optimal.append(model._certify(X[train], y[train], s, full=False)[0])
+        optimal.append(model._certify(X[train], y[train], s, full=False, tol=tol)[0])
         coef = np.atleast_2d(cv.fold_coef_[k])[:, :, None]
         weights = None if sample_weight is None else sample_weight[test]
         offsets = np.atleast_1d(cv.fold_intercept_[k])[:, None]

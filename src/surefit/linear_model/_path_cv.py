@@ -223,11 +223,13 @@ class PathCV(LinearRegressor):
 
     # ------------------------------------------------------------------ the claims
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         model = self._model()
         model.coef_, model.intercept_ = self.coef_, self.intercept_
-        claims: list[Claim] = model._certify(X, y, sample_weight, full=full)
-        return claims + choice_claims(self, X, y, sample_weight, full=full)
+        claims: list[Claim] = model._certify(X, y, sample_weight, full=full, tol=tol)
+        return claims + choice_claims(self, X, y, sample_weight, full=full, tol=tol)
 
     # ------------------------------------------------------------------ scikit-learn
 

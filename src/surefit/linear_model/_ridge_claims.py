@@ -15,6 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_method_params
 
+from .._attributes import storage_eps
 from .._selection import dense_rows, rescored_claim, take_rows, unpack_folds
 from ..certificate import Claim, Kind
 from ..design import as_design
@@ -145,9 +146,9 @@ def _results_claim(
         why = f"cv_results_ has the shape {recorded.shape}, these data give {values.shape}"
         return Claim.undecided("cv_results", why, Kind.EXACT, "GEN-7")
     bend = slips * (1.0 if weights is None else math.sqrt(float(weights.max())))
-    rounding = float(np.finfo(recorded.dtype).eps) * (np.abs(values) + float(np.abs(target).max()))
+    rounding = storage_eps(recorded.dtype) * (np.abs(values) + float(np.abs(target).max()))
     if cv.scoring is None:
-        rounding = float(np.finfo(recorded.dtype).eps) * np.abs(values)
+        rounding = storage_eps(recorded.dtype) * np.abs(values)
         bend = 2.0 * bend * np.sqrt(values) + bend**2
     what = "cv_results_"
     return rescored_claim(recorded, values, 4.0 * bend + 4.0 * rounding, what, name="cv_results")
@@ -173,7 +174,7 @@ def _left_out_claim(cv: Any, rows: Any, Y: Array, s: Array) -> Claim:
             )  # fmt: skip
             missed = Y[i, mine] - fold_predictions(take_rows(rows, [i]), path)[0, :, 0]
             said = residual[i, mine] / rest[i]
-            eps = float(np.finfo(cv.coef_.dtype).eps)
+            eps = storage_eps(cv.coef_.dtype)
             size = float(np.abs(Y).max()) + float(np.abs(missed).max(initial=0.0))
             size += float(np.abs(as_design(rows).dot(coef)).max())
             slack = float(own[0]) + (relative + 8.0 * eps / max(float(rest[i]), 1e-300)) * size

@@ -215,11 +215,16 @@ class RidgeChoice(Certified):
 
     # ------------------------------------------------------------------ the claims
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _own_tolerance(self) -> float:
+        return _TOL
+
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         target, weights = self._problem(y, sample_weight)
         model = Ridge(self.alpha_, fit_intercept=self.fit_intercept, tol=_TOL)
         model.coef_, model.intercept_ = self.coef_, self.intercept_
-        claims = model._certify(X, target, weights, full=full)
+        claims = model._certify(X, target, weights, full=full, tol=tol)
         claims.append(self._selection_claim())
         if not full:
             return [*claims, later_claim()]

@@ -254,7 +254,9 @@ class ElasticNet(LinearRegressor):
             return NoPenalty(positive=self.positive)
         return ElasticNetPenalty(float(self.alpha), float(self.l1_ratio), self.positive)
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         coef, intercept = self._solution()
         design, Y, weights = certified_data(X, y, sample_weight)
         s = weights / weights.sum()
@@ -273,7 +275,7 @@ class ElasticNet(LinearRegressor):
         ]  # fmt: skip
         nulls = [null_value(Squared(), t, s, fit_intercept=self.fit_intercept) for t in columns(Y)]
         curvature = np.full(len(gaps), penalty.strong_convexity)
-        claims = [worst_gap_claim(gaps, nulls, self.tol, "REG-14", curvature)]
+        claims = [worst_gap_claim(gaps, nulls, tol, "REG-14", curvature)]
         if full and len(gaps) == 1 and isinstance(penalty, ElasticNetPenalty) and penalty.l1 > 0:
             claims.append(_zeros_claim(design, s, coef[:, 0], gaps[0], penalty, self.fit_intercept))
         return claims

@@ -195,7 +195,9 @@ class HuberRegressor(LinearRegressor):
     def _accepts(self) -> frozenset[str]:
         return SPREAD
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         design = as_design(X)
         s = design.ones() if sample_weight is None else sample_weight
         epsilon, alpha = float(self.epsilon), float(self.alpha)
@@ -203,9 +205,9 @@ class HuberRegressor(LinearRegressor):
         gap = huber_gap(
             design, y, to_numpy(self.coef_), float(self.intercept_), float(self.scale_),
             epsilon=epsilon, alpha=alpha, weights=s, fit_intercept=self.fit_intercept,
-            witness=getattr(self, "dual_witness_", None), bound=self.tol * null,
+            witness=getattr(self, "dual_witness_", None), bound=tol * null,
         )  # fmt: skip
-        return [gap_claim(gap, self.tol, null, "LOS-4", curvature=2.0 * alpha)]
+        return [gap_claim(gap, tol, null, "LOS-4", curvature=2.0 * alpha)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

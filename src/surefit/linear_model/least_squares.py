@@ -183,7 +183,9 @@ class LinearRegression(LinearRegressor):
     def _accepts(self) -> frozenset[str]:
         return Certified._accepts(self) if self.positive else SPREAD
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         coef, intercept = self._solution()
         design, Y, s = certified_data(X, y, sample_weight)
         if self.positive:

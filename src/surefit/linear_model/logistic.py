@@ -332,7 +332,9 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
 
     # ------------------------------------------------------------------ the claims
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         loss, codes, s = self._problem(y, sample_weight)
         penalty, scaling = self._penalty(), self._intercept_scaling()
         coef: Any = self.coef_
@@ -346,13 +348,13 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
             )  # fmt: skip
         if not isinstance(penalty, NoPenalty):
             null = null_value(loss, codes, s, fit_intercept=self.fit_intercept and scaling is None)
-            return [gap_claim(gap, self.tol, null, "LOG-5", curvature=penalty.strong_convexity)]
+            return [gap_claim(gap, tol, null, "LOG-5", curvature=penalty.strong_convexity)]
         null = null_value(loss, codes, s, fit_intercept=self.fit_intercept)
         design = as_design(X)
         z = design.dot(w.astype(np.float64)) + (float(b) if binary else design.vector(b))
-        claims = [gradient_claim(X, codes, s, loss, z, self.fit_intercept, self.tol, coef.dtype)]
+        claims = [gradient_claim(X, codes, s, loss, z, self.fit_intercept, tol, coef.dtype)]
         if full:
-            claims.append(gap_claim(gap, self.tol, null, "LOG-2"))
+            claims.append(gap_claim(gap, tol, null, "LOG-2"))
         else:
             why = "without a penalty the dual point needs a Newton step: surefit.verify decides it"
             claims.append(Claim.undecided("duality gap", why, Kind.OPTIMAL, "LOG-2"))

@@ -180,7 +180,9 @@ class MultiTaskElasticNet(LinearRegressor):
             )
         return X, y, sample_weight
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         coef, intercept = self._solution()
         design, Y, weights = certified_data(X, y, sample_weight)
         if self.alpha == 0:
@@ -192,7 +194,7 @@ class MultiTaskElasticNet(LinearRegressor):
         )
         spread = Y - (s @ Y if self.fit_intercept else 0.0)
         null = 0.5 * float(np.sum(s @ spread**2))
-        return [gap_claim(gap, self.tol, null, "REG-14", curvature=l2)]
+        return [gap_claim(gap, tol, null, "REG-14", curvature=l2)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

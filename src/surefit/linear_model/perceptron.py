@@ -284,7 +284,9 @@ class Perceptron(OnlineClassifier):
 
     # ------------------------------------------------------------------ certifying
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         claims: list[Claim] = []
         X = at_home(X)
         for k, audit in enumerate(self._audits(X, y, sample_weight)):

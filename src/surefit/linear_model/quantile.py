@@ -184,7 +184,12 @@ class QuantileRegressor(LinearRegressor):
             "(for instance with StandardScaler)."
         )
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _own_tolerance(self) -> float:
+        return _TOL
+
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         design, loss = as_design(X), Quantile(float(self.quantile))
         s = design.ones() if sample_weight is None else sample_weight
         s = s / float(s.sum())
@@ -195,7 +200,7 @@ class QuantileRegressor(LinearRegressor):
             witness=getattr(self, "dual_coef_", None),
         )  # fmt: skip
         null = null_value(loss, design.vector(y), s, fit_intercept=self.fit_intercept)
-        return [gap_claim(gap, _TOL, null, "LOS-3")]
+        return [gap_claim(gap, tol, null, "LOS-3")]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -202,7 +202,9 @@ class Ridge(LinearRegressor):
     def _accepts(self) -> frozenset[str]:
         return ANYWHERE if self.positive else SPREAD
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         coef, intercept = self._solution()
         design, Y, s = certified_data(X, y, sample_weight)
         alpha = self._alphas(y)
@@ -223,7 +225,7 @@ class Ridge(LinearRegressor):
             for k, a in enumerate(alpha)
         ]  # fmt: skip
         nulls = [null_value(Squared(), t, s, fit_intercept=self.fit_intercept) for t in columns(Y)]
-        return [worst_gap_claim(gaps, nulls, self.tol, "REG-11", alpha), *claims]
+        return [worst_gap_claim(gaps, nulls, tol, "REG-11", alpha), *claims]
 
 
 def worst_gap_claim(

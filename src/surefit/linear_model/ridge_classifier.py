@@ -210,7 +210,11 @@ class RidgeClassifier(RidgeLabels):
         return Ridge(**{name: own[name] for name in own if name not in ("class_weight", "certify")},
                      certify=False)  # fmt: skip
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         model = self._regression()
         model.coef_, model.intercept_ = self.coef_, self.intercept_
-        return model._certify(X, self._targets(y), self._weights(y, sample_weight), full=full)
+        return model._certify(
+            X, self._targets(y), self._weights(y, sample_weight), full=full, tol=tol
+        )

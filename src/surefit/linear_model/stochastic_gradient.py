@@ -256,7 +256,9 @@ class SGDClassifier(OnlineClassifier):
 
     # ------------------------------------------------------------------ certifying
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         found: list[Claim] = []
         for k in range(len(self.objective_)):
             name = "" if len(self.classes_) == 2 else f"class {self.classes_[k]}: "

@@ -259,7 +259,9 @@ class SGDRegressor(RegressorMixin, Online):
 
     # ------------------------------------------------------------------ certifying
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         n = X.shape[0]
         s = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / n
         return claims(self, X, y, s, 0, "", labels=False, full=full)

@@ -34,6 +34,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._attributes import storage_eps
 from .._namespace import like, to_numpy
 from ..base import ANYWHERE, Certified
 from ..certificate import Claim, Kind
@@ -206,7 +207,9 @@ class TukeyRegressor(LinearRegressor):
 
     # ------------------------------------------------------------------ the claims
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         design = as_design(X)
         y = design.vector(y)
         s = design.ones() if sample_weight is None else design.vector(sample_weight)
@@ -214,7 +217,7 @@ class TukeyRegressor(LinearRegressor):
         coef = to_numpy(self.coef_)
         w, b = coef.astype(np.float64), float(self.intercept_)
         z = design.dot(w) + b
-        claims = [self._gradient_claim(design, y, s, loss, coef, b, z)]
+        claims = [self._gradient_claim(design, y, s, loss, coef, b, z, tol)]
         start = np.asarray(self.start_, dtype=np.float64)
         begin = design.dot(start[:-1]) + float(start[-1])
         value, before = (
@@ -234,7 +237,15 @@ class TukeyRegressor(LinearRegressor):
         return claims
 
     def _gradient_claim(
-        self, design: Design, y: Any, s: Any, loss: Tukey, coef: NDArray[Any], b: float, z: Any
+        self,
+        design: Design,
+        y: Any,
+        s: Any,
+        loss: Tukey,
+        coef: NDArray[Any],
+        b: float,
+        z: Any,
+        tol: float,
     ) -> Claim:
         """max_j |g_j| / (||x_j|| sqrt(sum s) scale), the intercept's column of ones included."""
         w = coef.astype(np.float64)
@@ -247,7 +258,7 @@ class TukeyRegressor(LinearRegressor):
             sizes = np.append(sizes, total * float(self.scale_))
         ratio = np.divide(gradient, sizes, out=np.zeros_like(gradient), where=sizes > 0)
         observed = float(ratio.max())
-        eps = float(np.finfo(coef.dtype).eps)
+        eps = storage_eps(coef.dtype)
         spread = math.sqrt(float(s @ (abs(y) + abs(z)) ** 2) + float(norms**2 @ w**2))
         floor = 8.0 * eps * spread / (math.sqrt(total) * float(self.scale_))
         statement = (
@@ -255,7 +266,7 @@ class TukeyRegressor(LinearRegressor):
             "optimality claim, since the loss is not convex"
         )
         return Claim.check(
-            "gradient", statement, Kind.STATIONARY, observed, self.tol, "LOS-5", floor=floor
+            "gradient", statement, Kind.STATIONARY, observed, tol, "LOS-5", floor=floor
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -266,7 +277,7 @@ class TukeyRegressor(LinearRegressor):
 
 def _stored(coef: NDArray[Any], b: float, z: Any, s: Any) -> float:
     """By how much rounding the coefficients to float32 moves the predictions, summed; 0 for float64."""
-    eps = float(np.finfo(coef.dtype).eps)
+    eps = storage_eps(coef.dtype)
     return 0.0 if eps <= _EPS else 8.0 * eps * float(s @ (abs(z) + abs(b)))
 
 

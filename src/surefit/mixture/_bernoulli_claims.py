@@ -34,7 +34,7 @@ _CELLS = 1 << 18
 
 
 def bernoulli_claims(
-    model: Any, design: Design, proba: Callable[[Any], Any], *, full: bool
+    model: Any, design: Design, proba: Callable[[Any], Any], *, full: bool, tol: float
 ) -> list[Claim]:
     """All claims; ``proba`` gives the model's own responsibilities of some rows, to be checked."""
     weights, p = (to_numpy(v).astype(np.float64) for v in (model.weights_, model.probabilities_))
@@ -80,9 +80,7 @@ def bernoulli_claims(
     )
     floor = 64 * _EPS * (1 + p.size / K) + (rounding**2 * K + unit * 8 if single else 0.0)
     claims.append(
-        Claim.check(
-            "stationarity", said, Kind.STATIONARY, abs(moved), model.tol, "EM-1", floor=floor
-        )
+        Claim.check("stationarity", said, Kind.STATIONARY, abs(moved), tol, "EM-1", floor=floor)
     )
     return claims
 

@@ -57,7 +57,7 @@ Array = NDArray[np.float64]
 
 
 def gaussian_claims(
-    model: Any, design: Design, proba: Callable[[Any], Any], *, full: bool
+    model: Any, design: Design, proba: Callable[[Any], Any], *, full: bool, tol: float
 ) -> list[Claim]:
     """All claims; ``proba`` gives the model's own responsibilities of some rows, to be checked."""
     kind, reg = model.covariance_type, float(model.reg_covar)
@@ -78,7 +78,7 @@ def gaussian_claims(
             _responsibilities(found, proba, rounding_of(fitted, found, unit, worst=True), full),
             _identity(fitted, found),
             _value(model, found, rounding),
-            _stationary(model, design, fitted, found, kind, reg, unit, full),
+            _stationary(model, design, fitted, found, kind, reg, unit, full, tol),
         ]
     if len(model.lower_bounds_) or model.max_iter > 0:
         claims.append(_monotone(model, found, rounding))
@@ -194,7 +194,7 @@ def _monotone(model: Any, found: Pass, rounding: float) -> Claim:
 
 
 def _stationary(model: Any, design: Design, fitted: Model, found: Pass, kind: str, reg: float, unit: float,
-                full: bool) -> Claim:  # fmt: skip
+                full: bool, tol: float) -> Claim:  # fmt: skip
     name, source = "stationarity", "GMM-2" if model.hard else "GMM-3"
     if model.max_iter == 0:
         why = "no step was asked for (max_iter=0): these are the starting values"
@@ -216,9 +216,7 @@ def _stationary(model: Any, design: Design, fitted: Model, found: Pass, kind: st
         f"gradient in (pi, mu, Sigma), less the ridge, has length {step.gradient:.1e} in the metric of the "
         "complete data; no optimality claim"
     )
-    return Claim.check(
-        name, statement, Kind.STATIONARY, observed, float(model.tol), source, floor=floor
-    )
+    return Claim.check(name, statement, Kind.STATIONARY, observed, tol, source, floor=floor)
 
 
 def _floor(fitted: Model, reg: float, kind: str) -> Claim:

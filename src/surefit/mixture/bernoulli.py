@@ -296,8 +296,10 @@ class BernoulliMixture(Mixture):
             np.float64
         )
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return bernoulli_claims(self, as_design(X), self._proba, full=full)
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
+        return bernoulli_claims(self, as_design(X), self._proba, full=full, tol=tol)
 
     def _remedy(self) -> str:
         return "Increase max_iter or tol; with alpha=0 a probability may reach 0 or 1: set alpha above 0."

@@ -331,8 +331,10 @@ class GaussianMixture(Mixture):
 
     # ------------------------------------------------------------------ certificate
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return gaussian_claims(self, as_design(X), self._proba, full=full)
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
+        return gaussian_claims(self, as_design(X), self._proba, full=full, tol=tol)
 
     def _remedy(self) -> str:
         return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
@@ -17,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, indexable
 
 from ..base import Certified
-from ..certificate import Certificate, CertificateWarning, Claim, Kind, Status, verify
+from ..certificate import Certificate, Claim, Kind, Status, verify
 from ..fingerprint import fingerprint
 from ._claims import nested
 from ._losses import BoundedLoss, bounded_loss
@@ -61,30 +60,8 @@ class Selected(Certified):
         X, y, sample_weight = indexable(X, y, sample_weight)  # the estimator checks what it takes
         return X, y, sample_weight
 
-    def _seal(self, X: Any, y: Any, sample_weight: Any, stopped: str = "") -> Any:
-        if self.certify is False:
-            self.__dict__.pop("certificate_", None)
-            return self
-        claims = self._certify(X, y, sample_weight, full=self.certify == "full")
-        name = type(self).__name__
-        self.certificate_ = Certificate(tuple(claims), data_id(X, y, sample_weight), stopped, name)
-        if not self.certificate_.ok:
-            message = self.certificate_.failure_message() + "\n  " + self._remedy()
-            warnings.warn(message, CertificateWarning, stacklevel=4)
-        return self
-
-    def _recertify(self, X: Any, y: Any, sample_weight: Any) -> Certificate:
-        check_is_fitted(self)
-        X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=False)
-        claims = self._certify(X, y, sample_weight, full=True)
-        found, recorded = data_id(X, y, sample_weight), getattr(self, "certificate_", None)
-        if recorded is not None and recorded.data_id:
-            same = recorded.data_id == found
-            words = "the data of the fit" if same else "not the data of the fit"
-            statement = f"these are {words} (fingerprint {found})"
-            claims.append(Claim.check("data", statement, Kind.EXACT, float(not same), 0.0, "DAT-1"))
-        stopped = recorded.stopped if recorded is not None else ""
-        return Certificate(tuple(claims), found, stopped, type(self).__name__)
+    def _data_id(self, X: Any, y: Any, sample_weight: Any) -> str:
+        return data_id(X, y, sample_weight)
 
     def _remedy(self) -> str:
         return (
@@ -167,7 +144,15 @@ def data_id(X: Any, y: Any, sample_weight: Any) -> str:
 
 
 def claims_of(
-    model: Any, X: Any, y: Any, sample_weight: Any, *, full: bool, name: str, chosen: bool
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    full: bool,
+    tol: float,
+    name: str,
+    chosen: bool,
 ) -> list[Claim]:
     """The claims of a fitted part, under its name; those of a pipeline's last step on what it was given.
 
@@ -180,11 +165,13 @@ def claims_of(
         if full:
             rows = model[:-1].transform(X) if len(model) > 1 else X
         name, chosen = f"{name}: {last}", chosen or len(model) > 1
-        return claims_of(model[-1], rows, y, sample_weight, full=full, name=name, chosen=chosen)
+        return claims_of(
+            model[-1], rows, y, sample_weight, full=full, tol=tol, name=name, chosen=chosen
+        )
     found = getattr(model, "certificate_", Certificate(()))
     if full and isinstance(model, Certified):
         try:
-            found = verify(model, X, y, sample_weight=sample_weight)
+            found = verify(model, X, y, sample_weight=sample_weight, tol=tol)
         except ValueError as error:  # other data, which the model cannot take
             words = f"the claims cannot be recomputed on these data: {error}"
             found = Certificate((Claim.check("fit", words, Kind.EXACT, 1.0, 0.0, "GEN-7"),))

@@ -31,7 +31,9 @@ from ._losses import BoundedLoss
 __all__ = ["holdout_claims"]
 
 
-def holdout_claims(selector: Any, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+def holdout_claims(
+    selector: Any, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+) -> list[Claim]:
     """The claims of a fitted :class:`HoldOut`."""
     n, holdout = _num_samples(X), np.asarray(selector.holdout_)
     split = _split_claim(selector, n, y, holdout)
@@ -76,7 +78,7 @@ def holdout_claims(selector: Any, X: Any, y: Any, sample_weight: Any, *, full: b
         rows = [None if a is None else _rows(a, seen) for a in (X, y, sample_weight)]
         many = len(selector.results_["params"]) > 1
         claims += claims_of(
-            selector.best_estimator_, *rows, full=full, name="best_estimator_", chosen=many
+            selector.best_estimator_, *rows, full=full, tol=tol, name="best_estimator_", chosen=many
         )
     return claims
 

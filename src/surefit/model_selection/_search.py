@@ -158,8 +158,10 @@ class Search(Selected):
         tags.target_tags.single_output = inner.single_output
         return tags
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return search_claims(self, X, y, sample_weight, full=full)
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
+        return search_claims(self, X, y, sample_weight, full=full, tol=tol)
 
     def _job(self, y: Any, routed: Any, collect: bool = True) -> tuple[Job, BoundedLoss | str]:
         """What all fits have in common, and the loss that is bounded, or why none is."""

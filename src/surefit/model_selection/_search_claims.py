@@ -23,7 +23,9 @@ from ._evaluate import collect_evidence, evaluate
 __all__ = ["search_claims"]
 
 
-def search_claims(search: Any, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+def search_claims(
+    search: Any, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+) -> list[Claim]:
     """The claims of a fitted search."""
     n, splits = _num_samples(X), unpack_folds(search.folds_)
     folds = folds_claim(splits, n)
@@ -70,7 +72,7 @@ def search_claims(search: Any, X: Any, y: Any, sample_weight: Any, *, full: bool
             model = search.best_estimator_
             many = len(params) > 1
             claims += claims_of(
-                model, X, y, sample_weight, full=full, name="best_estimator_", chosen=many
+                model, X, y, sample_weight, full=full, tol=tol, name="best_estimator_", chosen=many
             )
     return claims
 

@@ -262,8 +262,10 @@ class HoldOut(MetaEstimatorMixin, Selected):
         mapping = MethodMapping().add(caller="fit", callee="fit")
         return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=mapping)
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return holdout_claims(self, X, y, sample_weight, full=full)
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
+        return holdout_claims(self, X, y, sample_weight, full=full, tol=tol)
 
     # ------------------------------------------------------------------ the chosen model
 

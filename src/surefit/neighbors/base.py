@@ -290,7 +290,9 @@ class Neighbours(Certified):
         )  # fmt: skip
         return Certificate((claim,), fingerprint(self.X_fit_, queries), "", type(self).__name__)
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         return [rows_claim(self.X_fit_, X, self._kept_targets(), y), sampled_claim(self, full=full)]
 
     def _kept_targets(self) -> Any:

@@ -232,8 +232,10 @@ class KNeighborsClassifier(ClassifierMixin, MultiOutputMixin, Neighbours):
         labels = np.stack([labels[codes[:, j]] for j, labels in enumerate(outputs)], axis=1)
         return labels if self.outputs_2d_ else labels[:, 0]
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        claims = super()._certify(X, y, sample_weight, full=full)
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
+        claims = super()._certify(X, y, sample_weight, full=full, tol=tol)
         if not self.outputs_2d_:
             claims.append(self._leave_one_out(y, full))
         return claims

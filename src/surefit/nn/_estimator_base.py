@@ -233,7 +233,9 @@ class Network(Certified):
         """What else the problem says of the run."""
         return {}
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         return network_claims(self._problem(X, y, sample_weight), full=full)
 
     def _record_loss(self, X: Any, y: Any, sample_weight: Any, compressed: Any = None) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._attributes import storage_eps
 from .._namespace import to_numpy
 from ..certificate import Claim
 from ..design import Design
@@ -63,7 +64,7 @@ def crammer_singer_claims(
     if scaling:
         length += scaling**2 * float((feasible.sum(axis=0) ** 2).sum())
     dual = float(feasible[own].sum()) - 0.5 * length
-    eps = float(np.finfo(W.dtype).eps) if W.dtype.kind == "f" else 0.0
+    eps = storage_eps(W.dtype)
     mass = primal + size + float(np.abs(feasible * z).sum()) + float(c.sum())
     floor = 16.0 * np.finfo(np.float64).eps * mass
     if eps > 1e-10:  # stored in float32

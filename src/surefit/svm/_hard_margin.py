@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._attributes import storage_eps
 from .._namespace import to_numpy
 from ..certificate import Claim, Kind, Status
 from ..design import Design
@@ -52,7 +53,7 @@ def hard_margin_claims(
     w = coef.astype(np.float64)
     margins = np.where(used, y * (to_numpy(design.dot(w)) + b), math.inf)
     least, norm = float(margins.min()), float(np.linalg.norm(w))
-    storage = float(np.finfo(coef.dtype).eps) if coef.dtype.kind == "f" else _EPS
+    storage = storage_eps(coef.dtype)
     rounding = 16.0 * storage * (norm * float(np.sqrt(design.row_squares().max())) + abs(b) + 1.0)
     proof = _farkas_claim(design, y, used, farkas, fit_intercept)
     distance = least / norm if norm > 0 else 0.0

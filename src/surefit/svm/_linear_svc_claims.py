@@ -20,7 +20,9 @@ __all__ = ["linear_svc_claims"]
 Array = NDArray[np.float64]
 
 
-def linear_svc_claims(model: Any, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+def linear_svc_claims(
+    model: Any, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+) -> list[Claim]:
     """The claims of each binary problem, or of Crammer and Singer's."""
     design, labels = as_design(X), to_numpy(y)
     weights = _class_weights_of(model, labels, sample_weight)
@@ -28,7 +30,7 @@ def linear_svc_claims(model: Any, X: Any, y: Any, sample_weight: Any, *, full: b
     b = np.broadcast_to(np.asarray(to_numpy(model.intercept_), dtype=np.float64), len(coef))
     beta = np.asarray(getattr(model, "dual_coef_", np.zeros((0, 0))))
     if model.multi_class == "crammer_singer":
-        return _class_claims(model, design, labels, weights, sample_weight, coef, b, beta)
+        return _class_claims(model, design, labels, weights, sample_weight, coef, b, beta, tol)
     loss = model._loss()
     found: list[Claim] = []
     for k, (name, signs, s) in enumerate(model._problems(labels, weights, sample_weight)):
@@ -36,7 +38,7 @@ def linear_svc_claims(model: Any, X: Any, y: Any, sample_weight: Any, *, full: b
             "intercept": penalised_scaling(model),
             "fit_intercept": bool(model.fit_intercept),
             "beta": beta[k] if beta.ndim == 2 and k < len(beta) else None,
-            "tol": float(model.tol), "name": name,
+            "tol": tol, "name": name,
         }  # fmt: skip
         if np.isinf(model.C):
             farkas = np.asarray(getattr(model, "farkas_", np.zeros((0, 0))))
@@ -61,13 +63,14 @@ def _class_claims(
     coef: Array,
     b: Any,
     beta: Array,
+    tol: float,
 ) -> list[Claim]:
     codes, c = model._class_problem(y, weights, sample_weight)
     if len(model.classes_) == 2:  # the two hyperplanes mirror each other
         coef, b = np.vstack([-0.5 * coef, 0.5 * coef]), np.concatenate([-0.5 * b, 0.5 * b])
     scaling = float(model.intercept_scaling) if model.fit_intercept else 0.0
     return crammer_singer_claims(
-        design, codes, c, coef.T, b, scaling=scaling, beta=beta, tol=float(model.tol),
+        design, codes, c, coef.T, b, scaling=scaling, beta=beta, tol=tol,
     )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def multipliers_by_pair(dual: Array, n_support: Any, k: int) -> Array:
 
 
 def pair_claims(
-    model: Any, X: Any, pairs: list[Pair], undecided: Claim | None, *, full: bool
+    model: Any, X: Any, pairs: list[Pair], undecided: Claim | None, *, full: bool, tol: float
 ) -> list[tuple[str, list[Claim]]]:
     """The claims about each pair, under its name."""
     W, offsets = model._pair_weights(), model._intercept_
@@ -117,9 +117,7 @@ def pair_claims(
         ):
             claims = part.farkas_claims(farkas[min(k, len(farkas) - 1)][pair.rows])
         else:
-            claims = box_claims(
-                part.box, part.values, tol=float(model.tol), decide=decide, free_values=part.at
-            )
+            claims = box_claims(part.box, part.values, tol=tol, decide=decide, free_values=part.at)
         if undecided is not None:
             claims = [c for c in claims if c.name not in ("duality gap", "margin")] + [undecided]
         found.append((name, claims))

@@ -320,8 +320,10 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
             return "Give a finite C: a soft margin exists for every data set."
         return REMEDY
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return linear_svc_claims(self, X, y, sample_weight, full=full)
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
+        return linear_svc_claims(self, X, y, sample_weight, full=full, tol=tol)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

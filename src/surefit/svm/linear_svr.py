@@ -199,13 +199,15 @@ class LinearSVR(RegressorMixin, Certified):
     def _remedy(self) -> str:
         return REMEDY
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         b = float(np.ravel(to_numpy(self.intercept_))[0])
         return linear_claims(
             as_design(X), to_numpy(y), self._weights(len(y), sample_weight), to_numpy(self.coef_), b,
             self._loss(), l1=False, intercept=penalised_scaling(self),
             fit_intercept=bool(self.fit_intercept), beta=getattr(self, "dual_coef_", None),
-            tol=float(self.tol), name="", full=full,
+            tol=tol, name="", full=full,
         )  # fmt: skip
 
     def __sklearn_tags__(self) -> Any:

@@ -366,7 +366,9 @@ class SVC(PairProbabilities, ClassifierMixin, KernelMachine):
 
     # ------------------------------------------------------------------ claims
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         support = self._support_claim(X, full=full)
         codes = np.searchsorted(self.classes_, y)
         codes[codes == len(self.classes_)] = 0
@@ -384,7 +386,11 @@ class SVC(PairProbabilities, ClassifierMixin, KernelMachine):
         known, undecided = self._kernel_claims(X, full=full)
         bounds = self._bounds(codes, sample_weight, self._class_weights(y))
         pairs = pairs_of(codes, k, bounds)
-        return [support, *known, *several(pair_claims(self, X, pairs, undecided, full=full))]
+        return [
+            support,
+            *known,
+            *several(pair_claims(self, X, pairs, undecided, full=full, tol=tol)),
+        ]
 
     def _remedy(self) -> str:
         if np.isinf(self.C) and hasattr(self, "farkas_"):

@@ -194,7 +194,9 @@ class SVR(RegressorMixin, KernelMachine):
             )
         return y
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         support = self._support_claim(X, full=full)
         if support.status.value == "fails":
             return [support]
@@ -223,7 +225,7 @@ class SVR(RegressorMixin, KernelMachine):
 
         decide = full or self._given or len(rows) * len(self.support_) <= _CHEAP
         claims = box_claims(
-            box, lambda weights: sums(rows, weights[at]), tol=float(self.tol), decide=decide,
+            box, lambda weights: sums(rows, weights[at]), tol=tol, decide=decide,
             free_values=lambda some: sums(rows[some], beta[at][:, None])[:, 0],
         )  # fmt: skip
         if undecided is not None:

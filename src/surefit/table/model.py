@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from ..base import Certified
-from ..certificate import Certificate, Claim
+from ..certificate import DEFAULT_TOLERANCE, Certificate, Claim
 from ..data import Parsing, Schema, Table, read_table
 from ..io import ModelFileError
 from ..preprocessing import TableEncoder
@@ -216,23 +216,27 @@ class TableModel(Certified):
 
         return document_of(self)
 
-    def verify(self, source: Any) -> Any:
+    def verify(self, source: Any, *, tol: float = DEFAULT_TOLERANCE) -> Any:
         """Every claim again, by section, from the table alone; see :func:`surefit.table.verify_table`."""
         from .verifying import verify_table
 
-        return verify_table(self, source)
+        return verify_table(self, source, tol=tol)
 
-    def _recertify(self, X: Any, y: Any, sample_weight: Any) -> Certificate:
+    def _recertify(
+        self, X: Any, y: Any, sample_weight: Any, tol: float = DEFAULT_TOLERANCE
+    ) -> Certificate:
         if y is not None or sample_weight is not None:
             raise TypeError(
                 "a table model is verified with its table alone: surefit.verify(model, table)."
             )
-        certificate: Certificate = self.verify(X).certificate
+        certificate: Certificate = self.verify(X, tol=tol).certificate
         return certificate
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         """The claims from the table ``X``."""
-        return list(self.verify(X).certificate.claims)
+        return list(self.verify(X, tol=tol).certificate.claims)
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         return self.read(X), y, sample_weight

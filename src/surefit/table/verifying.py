@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Certificate, Claim, Kind, Status
+from ..certificate import DEFAULT_TOLERANCE, Certificate, Claim, Kind, Status
 from ..certificate import verify as verify_estimator
 from ..data import TableError
 from ..fingerprint import fingerprint
@@ -62,6 +62,7 @@ def verify_table(
     document: Any = None,
     quick: bool = False,
     watch: Watch | None = None,
+    tol: float = DEFAULT_TOLERANCE,
 ) -> Verification:
     """Recompute every claim of a table model.
 
@@ -77,6 +78,8 @@ def verify_table(
         Do not repeat the search; whether its scores are as recorded is then undecided.
     watch : Watch, optional
         Progress.
+    tol : float
+        The verifier's tolerance, as in :func:`surefit.verify`.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def verify_table(
     record.append(schema_claim(model, table, others))
     try:
         record.append(reading_claim(model, source, whole))
-        sections = _recompute(model, table, record, quick, watch)
+        sections = _recompute(model, table, record, quick, watch, tol)
         if document is not None:
             record.append(document_claim(model, document))
     except (TableError, *ERRORS, LookupError, TypeError, AttributeError) as error:
@@ -152,7 +155,7 @@ def _plan_claim(model: TableModel) -> Claim:
 
 
 def _recompute(
-    model: TableModel, table: Any, record: list[Claim], quick: bool, watch: Watch
+    model: TableModel, table: Any, record: list[Claim], quick: bool, watch: Watch, tol: float
 ) -> dict[str, tuple[Claim, ...]]:
     """The claims of all sections, anew; what is found about the record itself is added to ``record``."""
     schema, rows, y = _rows(model, table)
@@ -167,7 +170,7 @@ def _recompute(
     X_hold = model.encoder_.transform(frame[rows.holdout])
     watch.say("checking the fit")
     sections: dict[str, list[Claim]] = {name: [] for name in SECTIONS}
-    sections["optimality"] = optimality(verify_estimator(model.model_, mine, y[used]))
+    sections["optimality"] = optimality(verify_estimator(model.model_, mine, y[used], tol=tol))
     others = model.encoder_.transform(frame[np.setdiff1d(np.arange(len(rows.y)), used)])
     record.append(model_claim(model, mine, y[used], others))
     measured = measured_again(model, rows, schema, y, watch)
@@ -214,7 +217,9 @@ def _rows(model: TableModel, table: Any) -> tuple[Any, Rows, NDArray[Any]]:
 def _claims_at_fit(model: TableModel, X: Array, y: NDArray[Any]) -> tuple[Claim, ...]:
     """The claims that the estimator makes at the end of its fit; a verification decides more of them."""
     checked = model.model_._validate_training_data(X, y, None, reset=False)
-    return Certificate(tuple(model.model_._certify(*checked, full=False))).claims
+    return Certificate(
+        tuple(model.model_._certify(*checked, full=False, tol=model.model_._own_tolerance()))
+    ).claims
 
 
 def _encoding_claim(model: TableModel, mine: Array, fresh: Any, y: NDArray[Any]) -> Claim:

@@ -60,6 +60,7 @@ def claims(
     held: Any,
     *,
     full: bool,
+    tol: float,
 ) -> list[Claim]:
     """The claims; ``held`` is (predicted, true) labels of what was held out, or None."""
     W, Z = np.asarray(model.output_vectors_, dtype=np.float64), model.input_vectors_
@@ -77,7 +78,7 @@ def claims(
         _constant_claim(loss, codes, s, len(model.classes_), W.shape[0], soft),
     ]
     if model.solver == "exact":
-        out.append(_exact_claim(model, A, M, codes, signs, s, soft))
+        out.append(_exact_claim(model, A, M, codes, signs, s, soft, tol))
     else:
         out.append(_gradient_claim(model, A, W, probes, codes, signs, soft))
         if full:
@@ -261,10 +262,10 @@ def _ball_claim(
 
 
 def _exact_claim(
-    model: Any, A: Any, M: Array, codes: Any, signs: Array, s: Array, soft: bool
+    model: Any, A: Any, M: Array, codes: Any, signs: Array, s: Array, soft: bool, tol: float
 ) -> Claim:
     """The gap, summed over the rows of M where each has a problem of its own."""
-    penalty, tol = L2(float(model.reg)), float(model.tol)
+    penalty = L2(float(model.reg))
     options: dict[str, Any] = {"weights": s, "fit_intercept": False}
     if soft:
         zero = np.zeros(M.shape[1])

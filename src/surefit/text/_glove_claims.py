@@ -69,7 +69,7 @@ class Sums:
     floor: float
 
 
-def claims(model: Any, counts: Any) -> list[Claim]:
+def claims(model: Any, counts: Any, tol: float) -> list[Claim]:
     """The claims about a fitted model on its counts."""
     n, k = counts.shape[0], int(model.n_components)
     shapes = {np.shape(model.word_factors_), np.shape(model.context_factors_)}
@@ -82,7 +82,7 @@ def claims(model: Any, counts: Any) -> list[Claim]:
     of_words = _sums(words)
     out = [_loss_claim(model, words, contexts, of_words), _vector_claim(model)]
     if model.solver == "als":
-        out += _block_claims(model, of_words, _sums(contexts))
+        out += _block_claims(of_words, _sums(contexts), tol)
         out.append(_monotone_claim(model))
     else:
         out.append(_step_claim(model, words, contexts))
@@ -209,14 +209,14 @@ def _entry(words: Rows, contexts: Rows, e: int, k: int) -> tuple[float, float]:
     return slope, 2.0 * math.sqrt(square) * miss + miss**2 + (largest**2 + 1e-6) * square + 1e-300
 
 
-def _block_claims(model: Any, words: Sums, contexts: Sums) -> list[Claim]:
+def _block_claims(words: Sums, contexts: Sums, tol: float) -> list[Claim]:
     out = []
     for name, sums in (("word", words), ("context", contexts)):
         share = f"{sums.gradient / sums.at_zero:.2g} of its size at 0" if sums.at_zero else "0"
         statement = (
             f"the gradient over the {name}s is {sums.gradient:.3g}, {share}; no optimality claim"
         )
-        bound = sums.floor if name == "word" else float(model.tol) * sums.at_zero
+        bound = sums.floor if name == "word" else tol * sums.at_zero
         out.append(
             Claim.check(
                 f"{name} block", statement, Kind.STATIONARY, sums.gradient, bound, "TXT-4", floor=sums.floor

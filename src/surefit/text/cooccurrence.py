@@ -237,7 +237,9 @@ class Cooccurrence(TransformerMixin, Certified):
             limit=int(self.memory_limit),
         )  # fmt: skip
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         return claims(self, X, full=full)
 
     def _remedy(self) -> str:

@@ -406,7 +406,9 @@ class FastTextClassifier(
         _, rows = two_parts(len(texts), self.validation_indices_)
         return self.predict(texts.take(rows)), y[rows]
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         shapes, size = (self.input_vectors_.shape, self.output_vectors_.shape), len(self.words_)
         if shapes[0] != (size + len(self.buckets_), shapes[1][-1]):
             why = f"vectors of shapes {shapes} for {size} words and {len(self.buckets_)} buckets"
@@ -422,7 +424,7 @@ class FastTextClassifier(
         encoded, _ = self._features(self.buckets_).encode(train)
         held = None if self.validation_indices_ is None else self._held_out(X, y)
         A = bag_matrix(encoded, len(self.input_vectors_))
-        return claims(self, train, encoded, A, codes, weights, held, full=full)
+        return claims(self, train, encoded, A, codes, weights, held, full=full, tol=tol)
 
     def _remedy(self) -> str:
         return (

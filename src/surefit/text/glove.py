@@ -340,8 +340,10 @@ class GloVe(Embedding):
         self.vectors_ = self.word_factors_ + self.context_factors_
         self.loss_trace_, self.n_iter_ = np.asarray(fit.trace.values), fit.n_iter
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
-        return claims(self, X)
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
+        return claims(self, X, tol)
 
     def _remedy(self) -> str:
         if self.solver == "als":

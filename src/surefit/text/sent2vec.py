@@ -267,7 +267,9 @@ class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         vocabulary = Vocabulary(self.words_, self.word_counts_)
         return vocabulary.encode(_sentences(corpus, self.context)), None, None
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         return claims(self, X, *two_parts(len(X), self.validation_indices_))
 
     def _remedy(self) -> str:

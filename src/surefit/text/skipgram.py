@@ -350,5 +350,7 @@ class SkipGram(Embedding):
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_seen"}
 
-    def _certify(self, X: Any, y: Any, sample_weight: Any, *, full: bool) -> list[Claim]:
+    def _certify(
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
+    ) -> list[Claim]:
         return claims(self, X)
