@@ -364,7 +364,7 @@ class Certificate:
         """One line a failed claim, with the number and the bound it misses."""
         lines = [f"{self.about or 'fit'}: {len(self.failed)} claim(s) do not hold."]
         lines += [
-            f"  {c.name}: {c.statement} (observed {c.observed:.3g}, needed at most {c.bound:.3g})."
+            f"  {c.name}: {c.statement} (observed {c.observed:.3g}, needed <= {c.bound:.3g})."
             for c in self.failed
         ]
         if self.stopped:
