@@ -17,6 +17,8 @@ Jordan, "Joint covariate selection" (2010).
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +34,7 @@ from ..solvers.direct import ridge
 from ._multitask_gap import multi_task_gap
 from .base import LinearRegressor
 from .coordinate_descent import ElasticNet
-from .least_squares import certified_data, kept_rows, normal_equations_claim
+from .least_squares import certified_data, in_units, kept_rows, normal_equations_claim
 from .paths import enet_path, lasso_path, random_order, solve
 
 __all__ = ["MultiTaskElasticNet", "MultiTaskLasso", "task_data"]
@@ -186,14 +188,18 @@ class MultiTaskElasticNet(LinearRegressor):
         coef, intercept = self._solution()
         design, Y, weights = certified_data(X, y, sample_weight)
         if self.alpha == 0:
-            return [normal_equations_claim(design, Y, weights, coef, intercept, self.fit_intercept)]
+            free = self.fit_intercept
+            return [normal_equations_claim(design, Y, weights, coef, intercept, free, tol=tol)]
         s = weights / weights.sum()
+        Y, coef, intercept, unit = in_units(Y, coef, intercept)
         l1, l2 = self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio)
+        l1 = math.ldexp(l1, -unit)
         gap = multi_task_gap(
             design, Y, s, coef, intercept, l1, l2, fit_intercept=self.fit_intercept
         )
         spread = Y - (s @ Y if self.fit_intercept else 0.0)
         null = 0.5 * float(np.sum(s @ spread**2))
+        gap = replace(gap, exponent=2 * unit)
         return [gap_claim(gap, tol, null, "REG-14", curvature=l2)]
 
     def __sklearn_tags__(self) -> Any:
