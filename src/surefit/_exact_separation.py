@@ -7,7 +7,7 @@ Floating point finds v and lambda only nearly. Two ways lead from there to a pro
 
 * *A correction that is shown to exist.* With :math:`G = Z'\Lambda Z` and :math:`r = Z'\lambda`, the weights
   :math:`\lambda_i (1 - \langle z_i, G^{-1} r\rangle)` balance exactly, and are positive where
-  :math:`\|z_i\|_1 \|G^{-1} r\|_\infty < 1`. An approximate inverse R bounds :math:`G^{-1} r` by
+  :math:`\sum_j |z_{ij}| |G^{-1} r|_j < 1`. An approximate inverse R bounds :math:`G^{-1} r` by
   :math:`\|R r\|_\infty / (1 - \|I - R G\|_\infty)`, every rounding error included (Rump).
 * *Exact arithmetic.* Floating-point numbers are integers times powers of two, and the scale of a column
   changes nothing. A small problem is solved by the simplex method on integers (Edmonds), which
@@ -145,12 +145,11 @@ def can_balance(Z: Array, weights: Array) -> bool:
     mass = (root * size).T @ (root * size)
     slack = 2.0 * (len(Z) + 8) * _EPS * mass + _TINY
     residual = np.abs(Z.T @ weights) + 2.0 * (len(Z) + 8) * _EPS * (size.T @ weights) + _TINY
-    reach = float(size.sum(axis=1).max()) * (1.0 + 2.0 * Z.shape[1] * _EPS)
-    return correction_exists(gram, slack, residual, reach)
+    return correction_exists(gram, slack, residual, size.max(axis=0))
 
 
-def correction_exists(gram: Array, slack: Array, residual: Array, reach: float) -> bool:
-    """Whether :math:`reach * |G^{-1} r|_inf < 1` for all G and r within these bounds.
+def correction_exists(gram: Array, slack: Array, residual: Array, reach: Array) -> bool:
+    r"""Whether :math:`|\langle z, G^{-1} r\rangle| < 1` for all G, r and z within these bounds.
 
     Parameters
     ----------
@@ -158,11 +157,11 @@ def correction_exists(gram: Array, slack: Array, residual: Array, reach: float) 
         A matrix that is within ``slack`` of G, entry by entry.
     residual : array of shape (d,)
         Bounds of the sizes of the entries of r.
-    reach : float
-        The largest 1-norm of a row.
+    reach : array of shape (d,)
+        Bounds of the sizes of the entries of z.
     """
     d = len(gram)
-    if not all(np.isfinite(a).all() for a in (gram, slack, residual)) or not math.isfinite(reach):
+    if not all(np.isfinite(a).all() for a in (gram, slack, residual, reach)):
         return False
     if (np.diag(gram) <= 0.0).any():
         return False
@@ -180,7 +179,7 @@ def correction_exists(gram: Array, slack: Array, residual: Array, reach: float) 
     if not 1.01 * defect < 0.5:
         return False
     moved = float((np.abs(inverse) @ (residual * unit)).max()) / (1.0 - 1.01 * defect)
-    return bool(1.01 * moved * float(unit.max()) * reach < 1.0)
+    return bool(1.01 * moved * float(unit @ reach) < 1.0)
 
 
 def _powers(sizes: Array) -> Array:

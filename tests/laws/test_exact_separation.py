@@ -93,18 +93,15 @@ def test_what_cannot_be_decided_is_none():
 
 @pytest.mark.parametrize("spoiled", range(4))
 def test_nan_proves_nothing(spoiled):
-    arguments = [np.eye(2), np.zeros((2, 2)), np.zeros(2), 1.0]
+    arguments = [np.eye(2), np.zeros((2, 2)), np.zeros(2), np.ones(2)]
     assert correction_exists(*arguments)
     arguments[spoiled] = arguments[spoiled] * np.nan
     assert not correction_exists(*arguments)
 
 
 def test_the_bounds_of_a_correction_are_used():
-    assert not correction_exists(
-        np.eye(2), np.full((2, 2), 0.5), np.zeros(2), 1.0
-    )  # G may be singular
-    assert not correction_exists(
-        np.eye(2), np.zeros((2, 2)), np.ones(2), 1.0
-    )  # r moves a weight to 0
-    assert not correction_exists(np.eye(2), np.zeros((2, 2)), np.full(2, 0.01), 100.0)
-    assert not correction_exists(np.diag([1.0, 0.0]), np.zeros((2, 2)), np.zeros(2), 1.0)
+    eye, nothing, one = np.eye(2), np.zeros((2, 2)), np.ones(2)
+    assert not correction_exists(eye, np.full((2, 2), 0.5), 0.0 * one, one)  # G may be singular
+    assert not correction_exists(eye, nothing, one, one)  # r moves a weight to 0
+    assert not correction_exists(eye, nothing, 0.01 * one, 50.0 * one)
+    assert not correction_exists(np.diag([1.0, 0.0]), nothing, 0.0 * one, one)

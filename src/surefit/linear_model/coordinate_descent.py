@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -42,6 +43,7 @@ from ..penalties import ElasticNet as ElasticNetPenalty
 from ..penalties import NoPenalty, Penalty
 from ..solvers.coordinate import ElasticNetData
 from ..solvers.direct import least_squares
+from ._attribute_checks import wrong_counts, wrong_shapes
 from .base import LinearRegressor
 from .least_squares import (
     certified_data,
@@ -261,6 +263,13 @@ class ElasticNet(LinearRegressor):
             l1 = math.ldexp(l1, -unit)
             alpha, ratio = l1 + l2, l1 / (l1 + l2)
         return ElasticNetPenalty(alpha, ratio, self.positive)
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        targets = 1 if y.ndim == 1 else int(y.shape[1])
+        shape = () if targets == 1 else (targets,)
+        yield from wrong_counts(self, n_iter_=shape)
+        yield from wrong_shapes(self, dual_gap_=shape)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

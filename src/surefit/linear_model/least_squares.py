@@ -23,6 +23,7 @@ Saunders & Su, "Estimates of optimal backward perturbations for linear least squ
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -39,6 +40,7 @@ from ..certificate import DEFAULT_TOLERANCE, Claim, Kind
 from ..design import RankRows, RowBlocks, as_design
 from ..inputs import as_vector
 from ..solvers.direct import least_squares
+from ._attribute_checks import wrong_counts
 from ._least_squares_claims import (
     certified_data,
     in_units,
@@ -190,6 +192,13 @@ class LinearRegression(LinearRegressor):
 
     def _accepts(self) -> frozenset[str]:
         return Certified._accepts(self) if self.positive else SPREAD
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        if not self.positive:
+            yield from wrong_counts(self, rank_=())
+            if not 0 <= self.rank_ <= min(X.shape):
+                yield f"rank_ is {self.rank_}, X has the shape {X.shape}"
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -18,6 +18,7 @@ Jordan, "Joint covariate selection" (2010).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -31,6 +32,7 @@ from ..design import as_design
 from ..duality import gap_claim
 from ..solvers.coordinate import ElasticNetData
 from ..solvers.direct import ridge
+from ._attribute_checks import wrong_counts, wrong_shapes
 from ._multitask_gap import multi_task_gap
 from .base import LinearRegressor
 from .coordinate_descent import ElasticNet
@@ -181,6 +183,11 @@ class MultiTaskElasticNet(LinearRegressor):
                 f"For mono-task outputs, use {name}; y has one dimension, (n_samples, n_targets) is needed."
             )
         return X, y, sample_weight
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_counts(self, n_iter_=())
+        yield from wrong_shapes(self, dual_gap_=(), eps_=())
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -19,6 +19,7 @@ Learning (2009), section 3.4.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -39,6 +40,7 @@ from ..losses import Squared
 from ..penalties import L2
 from ..solvers.coordinate import ElasticNetData, elastic_net
 from ..solvers.direct import ridge
+from ._attribute_checks import wrong_counts
 from .base import LinearRegressor
 from .least_squares import (
     certified_data,
@@ -204,6 +206,16 @@ class Ridge(LinearRegressor):
 
     def _accepts(self) -> frozenset[str]:
         return ANYWHERE if self.positive else SPREAD
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_counts(self, least=1, n_iter_=(1 if y.ndim == 1 else y.shape[1],))
+        method = "coordinate" if self.positive else "direct"
+        if self.method_ != method:
+            yield f"method_ is {self.method_!r}; with positive={self.positive} it is {method!r}"
+        names = {self.solver} if self.solver != "auto" else {"lbfgs", "cholesky", "sparse_cg"}
+        if self.solver_ not in names:
+            yield f"solver_ is {self.solver_!r}, with solver={self.solver!r}"
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
