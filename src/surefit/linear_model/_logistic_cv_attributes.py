@@ -30,7 +30,7 @@ def wrong_grid(cv: Any, n: int, p: int) -> Iterator[str]:
     legacy = isinstance(cv.scores_, dict)
     if legacy != (cv.use_legacy_attributes is not False):
         yield f"scores_ has not the form of use_legacy_attributes={cv.use_legacy_attributes!r}"
-    shape = grid
+    shape: tuple[int, ...] = grid
     if legacy:
         plain = ratios == [None]
         shape = (1, grid[0], grid[2]) if plain else (1, grid[0], grid[2], grid[1])

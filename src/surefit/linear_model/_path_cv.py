@@ -246,7 +246,7 @@ class PathCV(LinearRegressor):
         )
         yield from wrong_counts(self, n_iter_=())
         if "l1_ratio" in self.get_params(deep=False) and self.l1_ratio_ not in ratios:
-            yield f"l1_ratio_ is {self.l1_ratio_!r}, which is not in l1_ratio={self.l1_ratio!r}"  # type: ignore[attr-defined]
+            yield f"l1_ratio_ is {self.l1_ratio_!r}, which is not in l1_ratio={self.l1_ratio!r}"
         if not self.fit_intercept and np.any(self.fold_intercept_ != 0):
             yield "fold_intercept_ is not 0, but fit_intercept=False"
 

@@ -160,7 +160,7 @@ def _gap_claim(
     gap = _gap(model, design, y, s, z, k, loss, full=full)
     null = null_value(loss, y, s, fit_intercept=free)
     if null == 0:
-        why = f"the objective is {gap.primal:.6g}; a constant is perfect, so no share of its loss can be asked"
+        why = f"the objective is {gap.primal:.6g}; a constant is perfect, and no share of 0 can be asked"
         return Claim.undecided(title, why, Kind.OPTIMAL, source)
     asked = model.max_gap
     bound = null - gap.dual if asked is None else float(asked) * null

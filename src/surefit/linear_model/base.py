@@ -123,7 +123,7 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
 
     def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
         yield from super()._inconsistencies(X, y, sample_weight)
-        targets = () if y.ndim == 1 else (int(y.shape[1]),)
+        targets: tuple[int, ...] = () if y.ndim == 1 else (int(y.shape[1]),)
         shapes = [(*targets, X.shape[1])] + [(X.shape[1],)] * (targets == (1,))
         offsets: list[tuple[int, ...]] = [targets] + [()] * (not self.fit_intercept)
         yield from wrong_shapes(self, coef_=shapes, intercept_=offsets)
