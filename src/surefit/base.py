@@ -132,10 +132,10 @@ class Certified(BaseEstimator, ABC):
 
     def _claims_again(self, X: Any, y: Any, sample_weight: Any, tol: float) -> list[Claim]:
         """The claims, or one that fails where the attributes are not those of any fit."""
-        found = next(self._inconsistencies(X, y, sample_weight), None)
-        if found is not None:
-            return [attributes_claim(found)]
         try:
+            found = next(self._inconsistencies(X, y, sample_weight), None)
+            if found is not None:
+                return [attributes_claim(found)]
             return self._certify(X, y, sample_weight, full=True, tol=tol)
         except UNUSABLE as error:
             words = f"the claims cannot be computed from them ({type(error).__name__}: {error})"
