@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import to_numpy
-from ..certificate import Claim, Kind
+from ..certificate import ROUNDING_LIMIT, Claim, Kind
 from ..design import Design
 from ..duality import duality_gap, gap_claim, null_value
 from ..losses import Hinge, Loss, MarginLoss
@@ -33,6 +33,7 @@ __all__ = ["linear_claims", "penalised_scaling", "witness_of"]
 Array = NDArray[np.float64]
 _CHEAP = 1 << 20  # entries of X up to which a second prediction is made at fit
 _FREE = 1e-9  # of c: how near its bounds a dual variable counts as at one
+_BOX = 1e-12  # of the largest dual variable: what rounding puts outside the box
 
 
 def witness_of(beta: Any, c: Array) -> Array | None:
@@ -91,7 +92,12 @@ def linear_claims(
     if cheap:
         z = to_numpy(design.dot(coef.astype(np.float64))) + b
         if not l1:
-            found.append(_slackness(y, c, z, loss, theta, tol * null, gap.floor))
+            limit = tol if gap.stored > tol * null else max(tol, ROUNDING_LIMIT)
+            found.append(
+                _slackness(
+                    y, c, z, loss, theta, bound=tol * null, floor=gap.floor, limit=limit * null
+                )
+            )
         if isinstance(loss, MarginLoss):
             found += _margin(y, c, z, coef)
     elif not l1:
@@ -101,18 +107,32 @@ def linear_claims(
 
 
 def _slackness(
-    y: Array, c: Array, z: Array, loss: Loss, theta: Array | None, bound: float, floor: float
+    y: Array,
+    c: Array,
+    z: Array,
+    loss: Loss,
+    theta: Array | None,
+    *,
+    bound: float,
+    floor: float,
+    limit: float,
 ) -> Claim:
     title, source = "complementary slackness", "SVM-9"
     if theta is None:
         why = "the model carries no dual variables of these rows"
-        return Claim.check(title, why, Kind.EXACT, math.nan, bound, source)
+        return Claim.check(title, why, Kind.EXACT, math.inf, bound, source)
     used = c > 0
     y, c, z, theta = y[used], c[used], z[used], theta[used]
-    if isinstance(loss, MarginLoss):
-        theta = -y * np.clip(-y * theta, 0.0, loss.lipschitz)  # alpha in its box
-    else:
-        theta = np.clip(theta, -loss.lipschitz, loss.lipschitz)
+    margin = isinstance(loss, MarginLoss)
+    low = 0.0 if margin else -loss.lipschitz
+    alpha = -y * theta if margin else theta
+    outside = float(np.maximum(alpha - loss.lipschitz, low - alpha).max(initial=0.0))
+    size = float(np.abs(alpha).max(initial=0.0))
+    if not outside <= _BOX * max(size, 1e-300):
+        words = f"a dual variable lies {outside:.1e} outside its box, in units of the weight of its row"
+        return Claim.check(title, words, Kind.EXACT, outside, _BOX * size, source)
+    alpha = np.clip(alpha, low, loss.lipschitz)
+    theta = -y * alpha if margin else alpha
     excess = loss.pointwise(z, y) + loss.conjugate(theta, y) - theta * z
     residual = float(c @ np.maximum(excess, 0.0))
     zero = np.abs(theta) <= _FREE
@@ -125,7 +145,9 @@ def _slackness(
     else:
         places = f"{int((~zero).sum())} of {len(y)} rows are support vectors"
     statement = f"{places}; their dual variables times their slacks sum to {residual:.1e}"
-    return Claim.check(title, statement, Kind.EXACT, residual, bound, source, floor=floor)
+    return Claim.check(
+        title, statement, Kind.EXACT, residual, bound, source, floor=floor, largest_floor=limit
+    )
 
 
 def _margin(y: Array, c: Array, z: Array, coef: Array) -> list[Claim]:
