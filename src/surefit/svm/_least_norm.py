@@ -18,7 +18,9 @@ def least_norm_claim(primal: float, dual: float, *, tol: float, floor: float) ->
     """The claim that ``primal`` is within ``tol`` of itself from the least, which is at least ``dual``."""
     name, source, gap = "duality gap", "SVM-4", primal - dual
     if gap < -floor:
-        words = f"1/2 ||w||^2 = {primal:.6g} lies {-gap:.1e} below a lower bound: one of them is wrong"
+        words = (
+            f"1/2 ||w||^2 = {primal:.6g} lies {-gap:.1e} below a lower bound: one of them is wrong"
+        )
         return Claim.check(name, words, Kind.OPTIMAL, math.nan, tol * primal, source)
     shown = gap if math.isnan(gap) else max(gap, floor)
     share = shown / primal if primal > 0.0 else math.nan

@@ -33,7 +33,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 _LARGEST = 1e150  # whose squares, and sums of them, are still numbers
-_SUM = 1e-6  # a solver adds coefficients up step by step, which leaves 1e-9, and 1e-7 in float32
 REMEDY = (
     "Liblinear failed to converge, increase the number of iterations. This is scikit-learn's text; here "
     "max_iter, or a larger tol, or scaled features (for instance StandardScaler) help."
@@ -99,17 +98,11 @@ def scores(model: Any, X: Any) -> Any:
 
 def linear_inconsistencies(
     model: Any,
-    X: Any,
     coef: tuple[int, ...],
     duals: tuple[int, ...],
     sample_weight: Any,
-    *,
-    is_sum: bool,
 ) -> Iterator[str]:
-    """What the shapes, the intercept and the dual variables of a linear machine must have in common.
-
-    ``is_sum`` says that the coefficients are the sum of the rows times their dual variables.
-    """
+    """What the shapes, the intercept and the dual variables of a linear machine must have in common."""
     yield from wrong_shapes(model, {"coef_": coef, "dual_coef_": duals})
     if model.fit_intercept:
         yield from wrong_shapes(model, {"intercept_": coef[:-1] or (1,)})
@@ -119,18 +112,3 @@ def linear_inconsistencies(
     beta = np.atleast_2d(np.asarray(model.dual_coef_, dtype=np.float64))
     if sample_weight is not None and beta[:, to_numpy(sample_weight) == 0.0].any():
         yield "dual_coef_ is not 0 on a row without weight"
-    if is_sum and (apart := _distance_to_sum(model, X, beta)) > _SUM:
-        yield f"coef_ is not the sum of the rows times dual_coef_: {apart:.1e} of their sizes apart"
-
-
-def _distance_to_sum(model: Any, X: Any, beta: Array) -> float:
-    """How far coef_ is from X'beta, as a share of the sizes that are added up."""
-    design = as_design(X)
-    sums = np.stack([design.tdot(design.vector(row)) for row in beta])
-    stored = model.coef_.toarray() if sp.issparse(model.coef_) else to_numpy(model.coef_)
-    coef = np.atleast_2d(stored)
-    if len(sums) > len(coef):  # Crammer and Singer's machine of two classes
-        sums = sums[1:] - sums[:1]
-    sizes = np.sqrt(to_numpy(design.row_squares()))
-    scale = float((np.abs(beta) @ sizes).max(initial=0.0)) or 1.0
-    return float(np.abs(sums - coef).max(initial=0.0)) / scale

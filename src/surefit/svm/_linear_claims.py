@@ -7,6 +7,7 @@ r"""What is claimed about a linear support vector machine.
 * *complementary slackness* (SVM-9): alpha_i = 0 beyond the margin, alpha_i = c_i inside it, anything in
   between on it. The residual is the sum over the rows of l(z) + l*(theta) - theta z >= 0, theta = -beta /
   c; for the hinge that is alpha [m - 1]_+ + (c - alpha) [1 - m]_+, m = y z.
+* *dual variables* (SVM-4): the coefficients are the sum of the rows times them.
 * *margin* (SVM-1): where every row is on its side, the distance of the nearest.
 
 This module uses no solver.
@@ -28,11 +29,12 @@ from ..duality import duality_gap, gap_claim, null_value
 from ..losses import Hinge, Loss, MarginLoss
 from ..penalties import L1, L2
 
-__all__ = ["linear_claims", "penalised_scaling", "witness_of"]
+__all__ = ["linear_claims", "penalised_scaling", "sum_claim", "witness_of"]
 
 Array = NDArray[np.float64]
 _CHEAP = 1 << 20  # entries of X up to which a second prediction is made at fit
 _FREE = 1e-9  # of c: how near its bounds a dual variable counts as at one
+_SUM = 1e-6  # a solver adds coefficients up step by step, which leaves 1e-9, and 1e-7 in float32
 _BOX = 1e-12  # of the largest dual variable: what rounding puts outside the box
 
 
@@ -100,6 +102,8 @@ def linear_claims(
             )
         if isinstance(loss, MarginLoss):
             found += _margin(y, c, z, coef)
+        if full and not l1 and theta is not None:
+            found.append(sum_claim(design, np.atleast_2d(beta), coef[None]))
     elif not l1:
         why = "how the dual variables and the margins of the rows go together is decided by surefit.verify"
         found.append(Claim.undecided("complementary slackness", why, Kind.EXACT, "SVM-9"))
@@ -129,7 +133,9 @@ def _slackness(
     outside = float(np.maximum(alpha - loss.lipschitz, low - alpha).max(initial=0.0))
     size = float(np.abs(alpha).max(initial=0.0))
     if not outside <= _BOX * max(size, 1e-300):
-        words = f"a dual variable lies {outside:.1e} outside its box, in units of the weight of its row"
+        words = (
+            f"a dual variable lies {outside:.1e} outside its box, in units of the weight of its row"
+        )
         return Claim.check(title, words, Kind.EXACT, outside, _BOX * size, source)
     alpha = np.clip(alpha, low, loss.lipschitz)
     theta = -y * alpha if margin else alpha
@@ -148,6 +154,22 @@ def _slackness(
     return Claim.check(
         title, statement, Kind.EXACT, residual, bound, source, floor=floor, largest_floor=limit
     )
+
+
+def sum_claim(design: Design, beta: Any, coef: Any) -> Claim:
+    """With an l2 penalty the coefficients are the sum of the rows times their dual variables (SVM-4)."""
+    beta = np.asarray(beta, dtype=np.float64)
+    sums = np.stack([design.tdot(design.vector(row)) for row in beta])
+    if len(sums) > len(coef):  # Crammer and Singer's machine of two classes
+        sums = sums[1:] - sums[:1]
+    sizes = np.sqrt(to_numpy(design.row_squares()))
+    scale = float((np.abs(beta) @ sizes).max(initial=0.0)) or 1.0
+    apart = float(np.abs(sums - coef).max(initial=0.0)) / scale
+    words = (
+        f"coef_ and the sum of the rows times dual_coef_ are {apart:.1e} apart, relative to what is "
+        "added up"
+    )
+    return Claim.check("dual variables", words, Kind.EXACT, apart, _SUM, "SVM-4")
 
 
 def _margin(y: Array, c: Array, z: Array, coef: Array) -> list[Claim]:

@@ -18,13 +18,15 @@ from .._exact_separation import is_separable
 from .._namespace import to_numpy
 from ..certificate import Claim, Kind
 
-__all__ = ["decide_separable", "shared_row", "separability_claim"]
+__all__ = ["decide_separable", "separability_claim", "shared_row"]
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 21  # entries of rows that are looked at exactly
 
 
-def decide_separable(rows: Any, signs: Array, weights: Array, *, fit_intercept: bool) -> bool | None:
+def decide_separable(
+    rows: Any, signs: Array, weights: Array, *, fit_intercept: bool
+) -> bool | None:
     """Whether a hyperplane separates these rows; None where exact arithmetic would take too long.
 
     ``weights`` are those of the proof, a hint: the rows that carry them are looked at first.

@@ -325,9 +325,7 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         k, (n, p) = len(self.classes_), X.shape
         machines = 1 if k == 2 else k
         duals = k if self.multi_class == "crammer_singer" else machines
-        yield from linear_inconsistencies(
-            self, X, (machines, p), (duals, n), sample_weight, is_sum=self.penalty == "l2"
-        )
+        yield from linear_inconsistencies(self, (machines, p), (duals, n), sample_weight)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -212,7 +212,7 @@ class LinearSVR(RegressorMixin, Certified):
     def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
         yield from super()._inconsistencies(X, y, sample_weight)
         n, p = X.shape
-        yield from linear_inconsistencies(self, X, (p,), (n,), sample_weight, is_sum=True)
+        yield from linear_inconsistencies(self, (p,), (n,), sample_weight)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
