@@ -23,14 +23,18 @@ def shape_of(value: Any) -> tuple[int, ...]:
 def wrong_shapes(model: Any, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """Attributes whose shape is not the one that the data and the others ask for."""
     for name, shape in shapes.items():
-        found = shape_of(getattr(model, name))
-        if found != shape:
+        if not hasattr(model, name):
+            yield f"{name} is missing"
+        elif (found := shape_of(getattr(model, name))) != shape:
             yield f"{name} has the shape {found} and must have {shape}"
 
 
 def wrong_counts(model: Any, **least: int) -> Iterator[str]:
     """Attributes that must be whole numbers, each with its least value; arrays of them count too."""
     for name, smallest in least.items():
+        if not hasattr(model, name):
+            yield f"{name} is missing"
+            continue
         values = np.asarray(getattr(model, name))
         if values.dtype.kind not in "iu" or (values < smallest).any():
             yield f"{name} must hold whole numbers from {smallest} on, and is {getattr(model, name)!r}"
