@@ -27,8 +27,8 @@ from surefit.table.evidence import (
 from surefit.table.losses import TableLoss
 from surefit.table.objective import objective
 from surefit.table.prepare import draw_split, rows_of
-from surefit.table.search import fold_rows
 from surefit.table.sections import withdrawn
+from surefit.table.splitting import fold_rows
 
 DRAWS, DELTA = 2000, 0.05
 

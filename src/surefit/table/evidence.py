@@ -24,10 +24,12 @@ __all__ = [
     "curves",
     "residuals",
     "rounded_up",
+    "rows_needed",
 ]
 
 Array = NDArray[np.float64]
 POINTS = 120  # of a curve
+WIDEST = 0.5  # share of the range up to which an interval says something
 
 
 def calibration_bins(
@@ -85,7 +87,25 @@ def calibration_claim(bins: list[dict[str, Any]], delta: float, positive: str) -
         f"of the {len(large)} tenths of the predicted probability that have 50 of them or more; {words}; "
         f"{ASSUMED}"
     )
-    return Claim.check(name, statement, Kind.STATISTICAL, most, 1.0, "FAIR-4")
+    if most <= WIDEST / 2:
+        return Claim.check(name, statement, Kind.STATISTICAL, most, WIDEST / 2, "FAIR-4")
+    needed = rows_needed(far["n"], most, WIDEST / 2)
+    why = (
+        f"{statement}; that says little: about {needed:,} held-out rows in that tenth, where there are "
+        f"{far['n']:,}, would bring it below {WIDEST / 2:g} if the probabilities are right"
+    )
+    return Claim.uninformative(name, why, Kind.STATISTICAL, most, WIDEST / 2, "FAIR-4")
+
+
+def rows_needed(n: int, width: float, wanted: float) -> int:
+    """About how many rows give an interval of the width wanted: it shrinks with their square root.
+
+    Examples
+    --------
+    >>> rows_needed(60, 0.4, 0.2)
+    240
+    """
+    return math.ceil(n * (width / wanted) ** 2)
 
 
 def coverage_claim(
@@ -116,18 +136,23 @@ def coverage_claim(
     )  # a prediction that is no number is far off
     radius = float(np.partition(errors, k - 1)[k - 1])
     found = float((errors <= radius).mean())
-    if width <= 2.0 * radius < math.inf:
-        why = (
-            f"nothing can be said: an interval of {rounded_up(radius)} to both sides is as long as the range "
-            f"of '{shown(unit)}' on the training rows, {width:.4g}"
-        )
-        return Claim.undecided(name, why, Kind.STATISTICAL, "GEN-3")
     statement = (
         f"with probability {percent(stated or delta)}, at least {coverage:.0%} of rows to come have "
         f"a '{shown(unit)}' within {rounded_up(radius)} of the prediction (on the hold-out: {found:.1%}); "
         f"{ASSUMED}"
     )
-    return Claim.check(name, statement, Kind.STATISTICAL, 2.0 * radius, width, "GEN-3")
+    if WIDEST * width <= 2.0 * radius < math.inf:
+        why = (
+            f"{statement}; an interval of {rounded_up(2.0 * radius)} says little beside the range of "
+            f"'{shown(unit)}' on the training rows, {width:.4g}: more rows or columns to learn from would "
+            "shorten it"
+        )
+        return Claim.uninformative(
+            name, why, Kind.STATISTICAL, 2.0 * radius, WIDEST * width, "GEN-3"
+        )
+    return Claim.check(
+        name, statement, Kind.STATISTICAL, 2.0 * radius, WIDEST * width, "GEN-3"
+    )
 
 
 def rounded_up(value: float) -> str:
