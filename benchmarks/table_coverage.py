@@ -1,10 +1,10 @@
-"""How often the interval of ``fit_table`` holds the true error, where rows are independent and where they are not.
+"""How often the interval of ``fit_table`` holds the true error, of rows that are independent or not.
 
     python -m benchmarks.table_coverage                     # 400 tables of each kind, one quick family
     python -m benchmarks.table_coverage --whole --repeats 20  # every family
 
-Each table is drawn from a world whose true error can be measured on 20,000 fresh rows. A claim that is undecided
-states no interval; it cannot be wrong, and is counted apart. Promised are 95 %.
+Each table is drawn from a world whose true error can be measured on 20,000 fresh rows. A claim that is
+undecided states no interval; it cannot be wrong, and is counted apart. Promised are 95 %.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _rare(rng: Rng) -> tuple[dict[str, Array], None]:
 
 
 def _patients(rng: Rng, patients: int, spread: float) -> tuple[dict[str, Array], Array]:
-    """One to nine rows a patient around a centre; the label is the patient's, with more noise where rows are many."""
+    """One to nine rows a patient around a centre; patients with many rows are harder to tell."""
     X, _ = _rows(rng, patients)
     sizes = rng.integers(1, 10, patients)
     chance = 1.0 / (1.0 + np.exp(-(2.0 * X[:, 0] + X[:, 1]) * (6.0 - sizes) / 3.0))

@@ -99,5 +99,7 @@ def _say(outcome: Verification, verbose: bool) -> None:
     failed = certificate.failed
     few = "1 claim fails" if len(failed) == 1 else f"{len(failed)} claims fail"
     held = "verified: no claim fails"
-    held += ", and the fit is proved optimal" if outcome.proved else "; the fit is not proved optimal"
+    held += (
+        ", and the fit is proved optimal" if outcome.proved else "; the fit is not proved optimal"
+    )
     out.print(Text(few if failed else held, style="bold red" if failed else "bold green"))

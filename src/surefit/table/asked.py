@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..data import Schema, Table, TableError, propose_schema, shown
 from .model import TableModel
 from .prepare import Rows
-from .units import Asked
+from .units import NOTHING_SAID, Asked
 
 __all__ = [
     "check_numbers",
@@ -58,7 +58,7 @@ def schema_of(
     task: str,
     roles: dict[str, str] | None,
     seed: int,
-    asked: Asked = Asked(),
+    asked: Asked = NOTHING_SAID,
 ) -> tuple[Table, Schema, list[str]]:
     """The table without the columns to drop, its schema, and what the user should know."""
     dropped = known(table, drop, "drop")

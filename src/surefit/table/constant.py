@@ -4,8 +4,8 @@ The constant is the most frequent class of the training rows, or the median of t
 would predict without reading any column. Both are measured on the same hold-out, so they are compared unit by
 unit, with d the loss of the constant less that of the model, in [-R, R]:
 
-* 0-1 losses of single rows: d is -1, 0 or 1, and of the m units where it is not 0 the number of ones is binomial
-  with p <= 1/2 unless the model is better (the sign test, given m).
+* 0-1 losses of single rows: d is -1, 0 or 1, and of the m units where it is not 0 the number of ones is
+  binomial with p <= 1/2 unless the model is better (the sign test, given m).
 * otherwise :math:`E = \frac1J \sum_j \prod_i (1 + \lambda_j d_i / R)` has expectation at most 1 for fixed
   :math:`0 < \lambda_j < 1` unless the mean of d is positive, so that :math:`P[E \ge 1/\delta] \le \delta`
   (Markov); no assumption on the distribution enters, and the order of the units does not either.
@@ -25,7 +25,8 @@ from scipy import stats
 
 from ..certificate import Claim, Kind
 from ..data import shown
-from ..model_selection._claims import ASSUMED, percent
+from ..model_selection._claims import percent
+from ..stats import INDEPENDENT
 from .losses import TableLoss
 from .prepare import Rows
 
@@ -73,7 +74,7 @@ def constant_of(model: Any, rows: Rows, loss: TableLoss) -> tuple[dict[str, Any]
         stated: Any = str(model.classes_[value])
     else:
         value = stated = float(np.median(known))
-        words = f"{value:.6g}, the median of the training rows,"
+        words = f"the median of the training rows, {value:.6g}"
     truth = rows.y[rows.holdout]
     losses = rows.means(loss.rows(truth, np.full(len(truth), value)))
     return {"value": stated, "words": words, "loss": float(losses.mean())}, losses
@@ -106,7 +107,7 @@ def constant_claim(
     if better:
         statement = (
             f"with probability {percent(model.delta)}, the true {loss.words} is below that of {always} "
-            f"({found}); {ASSUMED}"
+            f"({found}); {INDEPENDENT}"
         )
         claim = Claim.check(name, statement, Kind.STATISTICAL, doubt, delta, source)
     else:

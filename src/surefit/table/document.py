@@ -13,15 +13,15 @@ from ..certificate import Claim, Status
 from ..data import shown
 from ..data.schema import STRONG
 from ..model_selection._claims import percent
+from .independence import rule_of, where_of
 from .model import SECTIONS
 from .plan import FAMILIES
-from .independence import doubt_of, rule_of, where_of
 from .words import explained
 
 __all__ = ["SCHEMA", "document_of", "verdict"]
 
 SCHEMA = "surefit.certificate/1"
-UNITS = ("train", "holdout", "neither", "kind", "held_units", "copies", "shared", "doubts")
+UNITS = ("train", "holdout", "neither", "kind", "held_units", "copies", "shared", "assumed", "why")
 
 
 def document_of(model: Any) -> dict[str, Any]:
@@ -187,12 +187,12 @@ def _measured(model: Any, loss: float) -> str:
 
 
 def _beside_constant(model: Any) -> str:
-    """What the best constant prediction does on the same rows, and whether the model is shown to be better."""
+    """What the best constant does on the same rows, and whether the model is shown to be better."""
     constant = model.constant_
     number = model.task == "regression"
     loss = _amount(constant["loss"]) if number else _percent(constant["loss"])
     always = "always the median" if number else f"always {_quoted(constant['value'])}"
-    if constant["better"] and not model.units_["doubts"]:
+    if constant["better"] and not model.units_["why"]:
         return f" ({always}: {loss})"
     return f", which is not shown to be better than {always} ({loss})"
 
@@ -208,7 +208,7 @@ def _loss_sentence(model: Any) -> str:
     where = where_of(model)
     text = f"It is {_measured(model, record['loss'])} {where}"
     if record["low"] is None:
-        text += f"; of rows to come nothing is claimed: {doubt_of(model)}."
+        text += f"; of rows to come nothing is claimed: {model.units_['why']}."
     elif model.task == "classification":
         text += (
             f"; with {percent(model.delta)} confidence the true share is between "

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from .coefficients import coefficients
 from .curves import learning_curve, validation_curve
-from .independence import doubt_of
 from .losses import TableLoss
 from .model import TableModel
 from .objective import objective_curve
@@ -46,6 +45,11 @@ def drawings(
         "learning_curve": lambda: learning_curve(candidate, folds.largest, loss, watch),
         "validation_curve": lambda: validation_curve(trials, chosen),
     }
-    if model.sensitive and not doubt_of(model) and model.task == "classification" and len(model.classes_) == 2:
+    if (
+        model.sensitive
+        and not model.units_["why"]
+        and model.task == "classification"
+        and len(model.classes_) == 2
+    ):
         jobs["remedies"] = lambda: remedies(model, rows.one_a_unit(model.seed), X_train, y)
     return jobs

@@ -150,9 +150,7 @@ def coverage_claim(
         return Claim.uninformative(
             name, why, Kind.STATISTICAL, 2.0 * radius, WIDEST * width, "GEN-3"
         )
-    return Claim.check(
-        name, statement, Kind.STATISTICAL, 2.0 * radius, WIDEST * width, "GEN-3"
-    )
+    return Claim.check(name, statement, Kind.STATISTICAL, 2.0 * radius, WIDEST * width, "GEN-3")
 
 
 def rounded_up(value: float) -> str:

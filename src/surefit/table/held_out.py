@@ -1,4 +1,4 @@
-"""The sections that rest on the hold-out: generalisation, robustness and fairness, and what is withheld of them.
+"""The sections that rest on the hold-out: generalisation, robustness and fairness, and what is withheld.
 
 Fit and verification make them by the same function. Robustness and fairness are about single rows: they read
 one row of each independent unit.
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..certificate import Claim
 from .fairness import fairness
-from .independence import doubt_of, respected
+from .independence import respected
 from .model import TableModel
 from .prepare import Rows
 from .robustness import robustness
@@ -47,7 +47,7 @@ def held_out(
     if model.refit:
         return {name: withdrawn(name, claims) for name, claims in sections.items()}, evidence
     sections = {name: respected(model, claims) for name, claims in sections.items()}
-    return sections, _without_limits(evidence) if doubt_of(model) else evidence
+    return sections, _without_limits(evidence) if model.units_["why"] else evidence
 
 
 def _without_limits(evidence: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""What the units of a table mean for the claims: what they assume, and what is withheld where there is doubt."""
+"""What the units of a table mean for the claims: what they suppose, and what is withheld in doubt."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,14 +11,19 @@ import numpy as np
 
 from ..certificate import Claim, Kind
 from ..data import shown
-from ..model_selection._claims import ASSUMED
+from ..stats import INDEPENDENT
+from .constant import BETTER
 from .prepare import Rows
-from .units import REMEDY
 
-__all__ = ["averaged", "copies_words", "doubt_of", "record_of", "respected", "rule_of", "spread_of",
-    "units_claim",
-    "where_of",
-]
+__all__ = ["averaged", "record_of", "respected", "rule_of", "units_claim", "where_of"]
+
+
+AVERAGED = (
+    "generalisation",
+    "selection excess",
+    BETTER,
+)  # of which all rows of a unit are measured
+_COUNTED = re.compile(rf"(\d+) {INDEPENDENT}")
 
 
 def record_of(rows: Rows) -> dict[str, Any]:
@@ -33,17 +39,22 @@ def record_of(rows: Rows) -> dict[str, Any]:
         "neither": len(rows.y) - len(rows.train) - len(rows.holdout),
         "copies": units.copies,
         "shared": int(both.sum()),
-        "doubts": list(units.doubts),
+        "assumed": units.assumed,
+        "why": units.why,
     }
 
 
 def units_claim(recorded: dict[str, Any], found: dict[str, Any]) -> Claim:
     """What the file says of the units and the split is what the table gives."""
-    wrong = sorted(key for key in recorded.keys() | found.keys() if recorded.get(key) != found.get(key))
+    wrong = sorted(
+        key for key in recorded.keys() | found.keys() if recorded.get(key) != found.get(key)
+    )
     what = {"rows": "rows", "copies": "different rows", "groups": "groups"}[found["kind"]]
     words = f"the split keeps {found['held_units']:,} {what} for the test, as recorded"
     if wrong:
-        words = f"the record of the split is not that of the table, in: {', '.join(map(str, wrong))}"
+        words = (
+            f"the record of the split is not that of the table, in: {', '.join(map(str, wrong))}"
+        )
     return Claim.check("units", words[:300], Kind.EXACT, float(len(wrong)), 0.0, "GEN-6")
 
 
@@ -59,18 +70,9 @@ def rule_of(model: Any) -> str:
             return text
         return f"{text}, without later rows of {what} that the earlier rows have seen"
     return (
-        f"a random permutation of the {what} that have a target, drawn by numpy.random.RandomState(seed); the "
-        f"first {share} are held out"
+        f"a random permutation of the {what} that have a target, drawn by numpy.random.RandomState(seed); "
+        f"the first {share} are held out"
     )
-
-
-def copies_words(model: Any) -> str:
-    """How many held-out rows are equal to training rows, for a sentence; "" for none."""
-    record = model.units_
-    if record["kind"] != "rows" or not record["shared"]:
-        return ""
-    text = f"{record['shared']} of the {record['holdout']} rows of the hold-out are equal to training rows"
-    return f"; {text}" + ("" if model.rows_are_independent else ", as often as chance explains")
 
 
 def averaged(model: Any) -> str:
@@ -83,32 +85,18 @@ def averaged(model: Any) -> str:
             f" over {record['held_units']} different rows, copies of which were kept together and counted "
             "once"
         )
-    return (
-        f" over {record['held_units']} held-out groups of '{shown(model.group)}', each counted alike"
-    )
-
-
-def spread_of(model: Any) -> str:
-    """What is supposed of the units: the condition of every statistical claim."""
-    kind = model.units_["kind"]
-    what = {"rows": "rows", "copies": "different rows", "groups": "groups"}[kind]
-    text = f"{what} drawn independently from one distribution"
-    if model.rows_are_independent:
-        text += ", as stated by --rows-are-independent"
-    if model.time_column is not None:
-        text += ", that of the latest rows, if the future resembles the past"
-    return text
+    return f" over {record['held_units']} held-out groups of '{shown(model.group)}', each counted alike"
 
 
 def where_of(model: Any) -> str:
-    """On which rows an error was measured, for a headline: "of cases it has not seen" only where that is so."""
+    """On which rows an error was measured, for a headline; cases it has not seen only where that is so."""
     record = model.units_
     kind, regression = record["kind"], model.task == "regression"
     if model.time_column is not None:
         of = "on" if regression else "of"
         what = {"rows": "rows", "copies": "different rows", "groups": "rows of new groups"}[kind]
         return f"{of} the latest {what}, after those it was fitted on"
-    if record["doubts"] or (kind == "rows" and (record["shared"] or model.rows_are_independent)):
+    if record["why"] or (kind == "rows" and (record["shared"] or model.rows_are_independent)):
         return f"{'on' if regression else 'of the'} held-out rows"
     if kind == "copies":
         return f"{'on' if regression else 'of'} different rows it has not seen"
@@ -119,24 +107,33 @@ def where_of(model: Any) -> str:
     return "on rows it has not seen" if regression else "of cases it has not seen"
 
 
-def doubt_of(model: Any) -> str:
-    """Why nothing is claimed of rows to come, and what would help; "" without a doubt."""
-    doubts = model.units_["doubts"]
-    if not doubts:
-        return ""
-    return f"rows may not be independent: {'; '.join(doubts)}. {REMEDY[0].upper()}{REMEDY[1:]}"
-
-
 def respected(model: Any, claims: Sequence[Claim]) -> list[Claim]:
     """The claims with the condition that holds for these units; undecided ones where there is doubt."""
-    doubt, supposed = doubt_of(model), spread_of(model)
+    record = model.units_
     found = []
     for claim in claims:
         if claim.kind is not Kind.STATISTICAL:
             found.append(claim)
-        elif doubt:
-            found.append(Claim.undecided(claim.name, doubt, claim.kind, claim.source))
+        elif record["why"]:
+            found.append(Claim.undecided(claim.name, record["why"], claim.kind, claim.source))
         else:
-            words = claim.statement.replace(ASSUMED, supposed)
-            found.append(replace(claim, statement=words))
+            found.append(replace(claim, statement=_restated(claim, record)))
     return found
+
+
+def _restated(claim: Claim, record: dict[str, Any]) -> str:
+    """The sentence of a claim with the condition that holds for these units."""
+    each = "" if record["kind"] == "rows" else r"one row of each of \1 of "
+    text = (
+        _COUNTED.sub(each + _escaped(record["assumed"]), claim.statement)
+        if each
+        else claim.statement
+    )
+    text = text.replace(INDEPENDENT, record["assumed"])
+    if (
+        record["kind"] == "rows"
+        or claim.name in AVERAGED
+        or text != text.replace("one row of each", "")
+    ):
+        return text
+    return f"{text}; one row of each is measured"

@@ -41,11 +41,6 @@ class TableLoss:
         """Which inequality bounds it, chosen before any data are seen."""
         return "clopper-pearson" if self.task == "classification" else "bernstein"
 
-    @property
-    def group_bound(self) -> str:
-        """The same for means over groups, which are not 0 or 1."""
-        return "kl" if self.task == "classification" else "bernstein"
-
     def rows(self, truth: Any, predicted: Any) -> Array:
         """The loss of each row."""
         if self.task == "classification":

@@ -26,7 +26,7 @@ from .splitting import (
     one_a_group,
     split_times,
 )
-from .units import Asked, Units, find_units
+from .units import NOTHING_SAID, Asked, Units, find_units
 
 __all__ = ["Folds", "Rows", "draw_split", "folds_of", "n_folds_of", "new_encoder", "rows_of"]
 
@@ -87,7 +87,7 @@ def rows_of(
     classes: list[str] | None,
     share: float,
     seed: int,
-    asked: Asked = Asked(),
+    asked: Asked = NOTHING_SAID,
 ) -> Rows:
     """Codes, units and split of a table; the classes must be known ones."""
     table = labelled(table, schema)
@@ -136,7 +136,9 @@ def _check_units(rows: Rows) -> None:
     what = {"rows": "rows", "copies": "different rows", "groups": "groups"}[rows.units.kind]
     why = ""
     if rows.units.times is not None and rows.units.kind == "groups":
-        why = "; groups with rows in the past are not tested on. Give either --group or --time-column"
+        why = (
+            "; groups with rows in the past are not tested on. Give either --group or --time-column"
+        )
     raise TableError(
         f"the split leaves {learnt} {what} to learn from and {held} to test on; at least {MIN_HELD} of each "
         f"are needed{why}."

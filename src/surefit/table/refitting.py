@@ -101,9 +101,7 @@ def holdout_claim(
     return Claim.check("hold-out", words, Kind.EXACT, float(wrong), 0.0, "GEN-6")
 
 
-def search_again(
-    model: TableModel, folds: Folds, quick: bool, watch: Watch
-) -> list[Trial]:
+def search_again(model: TableModel, folds: Folds, quick: bool, watch: Watch) -> list[Trial]:
     """The trials of the log; those that were tried are fitted again, unless ``quick``."""
     candidates = plan(model.task, model.models)
     trials = [Trial(candidate) for candidate in candidates]

@@ -4,8 +4,8 @@ Each section gets delta of its own: "with probability 95 %" is about the sentenc
 So where a section has several statistical sentences, each is computed with a share of delta, and states the
 whole:
 
-* generalisation: half to the error of all models, a quarter to the calibration or the width of an interval (to
-  the error as well, where there is neither), a quarter to the comparison with a constant;
+* generalisation: half to the error of all models, a quarter to the calibration or the width of an interval
+  (to the error as well, where there is neither), a quarter to the comparison with a constant;
 * robustness: one sentence, for all radii;
 * fairness: half to the audit, a quarter to the proxies (of all sensitive columns), a quarter to the remedies.
 
@@ -14,8 +14,8 @@ whole:
   probabilities or the width that covers 90 % of rows to come, and whether it is better than a constant;
 * *robustness* and *fairness*: see :mod:`surefit.table.robustness` and :mod:`surefit.table.fairness`.
 
-A statistical sentence counts independent units (:mod:`surefit.table.units`): losses are averaged over each unit of
-the hold-out, and sentences about single rows read one row of each unit.
+A statistical sentence counts independent units (:mod:`surefit.table.units`): losses are averaged over each
+unit of the hold-out, and sentences about single rows read one row of each unit.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
 from ..model_selection._claims import Statistics, excess_claim, generalisation_claim
+from ..stats import group_limits
 from .constant import constant_claim
 from .evidence import (
     calibration_bins,
@@ -37,7 +38,7 @@ from .evidence import (
     curves,
     residuals,
 )
-from .independence import averaged, copies_words
+from .independence import averaged
 from .losses import TableLoss
 from .prepare import Rows
 
@@ -57,6 +58,10 @@ class SharedStatistics(Statistics):
     def limits(self) -> tuple[Array, Array]:
         """As of :class:`Statistics`, with ``share`` of delta."""
         part = self.share * self.delta
+        if self.bound == "groups":
+            mean, variance = self.evidence[:, 0, 0], self.evidence[:, 0, 1]
+            ends = group_limits(mean, variance, self.sizes[0], part, self.loss.range, self.models)
+            return np.asarray(ends[0]), np.asarray(ends[1])
         return Statistics(
             self.evidence, self.sizes, self.loss, self.stratified, part, self.bound
         ).limits()
@@ -95,7 +100,7 @@ def _statistics(model: Any, measured: dict[int, tuple[float, ...]]) -> SharedSta
         table[place, 0] = evidence
     sizes = np.array([model.units_["held_units"]])
     single = model.units_["single"]
-    bound = loss.bound if single else loss.group_bound
+    bound = loss.bound if single else "groups"
     return SharedStatistics(
         table, sizes, loss.bounded(single), False, model.delta, bound, share_of(model)
     )
@@ -109,7 +114,7 @@ def holdout_limits(
     Without limits where the rows may not be independent.
     """
     low, high = _statistics(model, measured).limits()
-    width, sure = float(model.loss_width_), not model.units_["doubts"]
+    width, sure = float(model.loss_width_), not model.units_["why"]
     return {
         place: {
             "loss": float(measured[place][0]),
@@ -156,9 +161,8 @@ def _error_claim(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim:
     if reference.any():
         words = f", counting all {planned + 1} models, the {planned} of the plan and the reference"
     words = f"{averaged(model)}{words}"
-    caveat = FIXED + copies_words(model)
     return generalisation_claim(
-        _statistics(model, measured), int(model.chosen_), "", words, source="GEN-4", caveat=caveat
+        _statistics(model, measured), int(model.chosen_), "", words, source="GEN-4", caveat=FIXED
     )
 
 
@@ -174,8 +178,9 @@ def _excess(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim | None:
     known = int(np.isfinite(chosen_from[:, 0, 0]).sum())
     if known < planned:
         why = (
-            f"{known} of the {planned} models of the plan were measured on the hold-out, so what choosing among "
-            f"all {planned} has cost is not known; those that cross-validation did not prefer were left out"
+            f"{known} of the {planned} models of the plan were measured on the hold-out, so what choosing "
+            f"among all {planned} has cost is not known; those that cross-validation did not prefer were left "
+            "out"
         )
         return Claim.undecided("selection excess", why, Kind.STATISTICAL, "GEN-5")
     return excess_claim(replace(statistics, evidence=chosen_from), int(model.chosen_), "")

@@ -1,7 +1,7 @@
 """How the rows of a table are split: at random, by groups, or by time.
 
-Every split is a function of the table, the seed and what the user said of the rows, drawn by a generator whose
-stream numpy has promised not to change; whoever has the table can draw it again.
+Every split is a function of the table, the seed and what the user said of the rows, drawn by a generator
+whose stream numpy has promised not to change; whoever has the table can draw it again.
 
 * Rows that are independent: a random permutation; the first ones are the hold-out.
 * Groups (a patient's rows, copies of a row): the same of the groups. No group is in two parts.

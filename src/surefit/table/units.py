@@ -3,11 +3,12 @@
 A statistical claim counts independent units. What these are is decided here, before any split is drawn:
 
 * the owner names a column (``group``): rows with an equal value are one unit;
-* the owner says that rows are independent: each row is a unit, and the claims say on whose word;
-* otherwise rows are compared. Copies that chance does not explain (the table was doubled) are one unit. Copies
-  that it explains (few columns of few values) are counted and said. Rows that are nearly equal, and columns
-  that look like the number of a person or a place, cast doubt: the statistical claims are then undecided,
-  until the owner speaks.
+* copies that chance does not explain (the table was doubled) are one unit. Copies that it explains (few
+  columns of few values) are counted and said;
+* rows that are nearly equal, and columns that look like the number of a person or a place, cast doubt: the
+  statistical claims are undecided until the owner names groups or says that rows are independent.
+
+The rules are those of :mod:`surefit.stats`.
 
 With a column of time, rows to come are the latest ones, and a claim about them supposes that the future
 resembles the past.
@@ -15,7 +16,6 @@ resembles the past.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,15 +25,15 @@ from numpy.typing import NDArray
 from ..data import Schema, Table, TableError, shown
 from ..data._dates import days, find_format
 from ..data._roles import as_text, numbers
-from ..stats.near_repeats import find_near_repeats
-from ..stats.repeats import find_repeats
+from ..stats import Remedy, treat_rows
 
-__all__ = ["Asked", "Units", "find_units"]
+__all__ = ["NOTHING_SAID", "Asked", "Units", "find_units"]
 
 Places = NDArray[np.intp]
 
-REMEDY = (
-    "name the column that tells which rows belong together with --group, or say --rows-are-independent"
+REMEDY = Remedy(
+    "name the column that tells which with --group (in Python: group=)",
+    "--rows-are-independent (rows_are_independent=True)",
 )
 
 
@@ -65,6 +65,9 @@ class Asked:
         return [name for name in (self.group, self.time_column) if name is not None]
 
 
+NOTHING_SAID = Asked()
+
+
 @dataclass(frozen=True)
 class Units:
     """The independent units of a table.
@@ -78,15 +81,18 @@ class Units:
         Rows that are equal in all that the model, its audit and its target read have equal numbers.
     times : array or None
         When each row was made.
-    doubts : tuple of str
-        Why rows may not be independent although nobody said so; empty once the owner has spoken.
+    assumed : str
+        What a claim supposes of the units.
+    why : str
+        Why nothing is claimed of rows to come, and what would help; "" without a doubt.
     """
 
     kind: str
     codes: Places
     alike: Places
-    times: NDArray[np.float64] | None = None
-    doubts: tuple[str, ...] = ()
+    times: NDArray[np.float64] | None
+    assumed: str
+    why: str
 
     @property
     def copies(self) -> int:
@@ -96,12 +102,8 @@ class Units:
     @property
     def single(self) -> bool:
         """Whether the rows of each unit are all equal, so that a unit is as good as one row."""
-        return len(np.unique(self.codes)) == len(_pairs(self.codes, self.alike))
-
-
-def _pairs(codes: Places, alike: Places) -> Places:
-    """The different pairs of a unit and a row of it."""
-    return np.asarray(np.unique(np.column_stack([codes, alike]), axis=0))
+        pairs = np.unique(np.column_stack([self.codes, self.alike]), axis=0)
+        return len(pairs) == len(np.unique(self.codes))
 
 
 def find_units(table: Table, schema: Schema, asked: Asked) -> Units:
@@ -118,40 +120,29 @@ def find_units(table: Table, schema: Schema, asked: Asked) -> Units:
     -------
     Units
     """
-    times = None if asked.time_column is None else _times(_known(table, asked.time_column, "time"))
-    inputs, target = _compared(table, schema)
-    alike = _numbered(inputs.with_columns(target))
-    each = np.arange(table.rows)
-    if asked.rows_are_independent:
-        return Units("rows", each, alike, times)
-    repeats = find_repeats(inputs, target)
-    if asked.group is not None:
-        codes = _codes(_known(table, asked.group, "group"))
-        groups = len(np.unique(codes))
-        crossed = len(np.unique(_pairs(repeats.labels, codes)[:, 0], return_counts=True)[0])
-        crossed = len(_pairs(repeats.labels, codes)) - crossed
-        doubts = []
-        if crossed and not repeats.explained:
-            doubts.append(f"{repeats.words}, and copies are in several groups of '{shown(asked.group)}'")
-        kind = "groups" if groups < table.rows else "rows"
-        return Units(kind, codes, alike, times, tuple(doubts))
-    kind, codes = ("rows", each) if repeats.explained else ("copies", repeats.labels)
-    return Units(kind, codes, alike, times, tuple(_doubts(table, schema, inputs)))
-
-
-def _doubts(table: Table, schema: Schema, inputs: Any) -> Iterator[str]:
-    """What speaks against independent rows besides copies."""
-    names = [column.name for column in schema.features if column.role == "numeric"]
-    near = find_near_repeats(inputs.select(names))
-    if near.found:
-        yield near.words
-
-
-def _compared(table: Table, schema: Schema) -> tuple[Any, Any]:
-    """What rows are compared by: the inputs of the model and of its audit, and the target."""
+    frame = table.frame
     names = [column.name for column in schema.features]
     names += [name for name in schema.sensitive if name not in names]
-    return table.frame.select(names), table.frame.get_column(schema.target)
+    others = [name for name in table.columns if name not in (schema.target, *asked.columns)]
+    found = treat_rows(
+        frame.select(names),
+        frame.get_column(schema.target),
+        groups=None if asked.group is None else as_text(frame.get_column(asked.group)),
+        grouped_by=f"'{shown(asked.group)}'" if asked.group is not None else "",
+        independent=asked.rows_are_independent,
+        names=[shown(name) for name in others],
+        columns=[frame.get_column(name) for name in others],
+        remedy=REMEDY,
+    )
+    times = None if asked.time_column is None else _times(frame.get_column(asked.time_column))
+    codes = np.arange(table.rows) if found.labels is None else found.labels
+    kind = "rows" if found.labels is None else "groups" if found.kind == "grouped" else "copies"
+    assumed = found.assumed
+    if times is not None:
+        assumed += "; if the future resembles the past"
+    return Units(
+        kind, codes, _numbered(frame.select([*names, schema.target])), times, assumed, found.why
+    )
 
 
 def _numbered(frame: Any) -> Places:
@@ -162,29 +153,16 @@ def _numbered(frame: Any) -> Places:
     return np.asarray(ranks.to_numpy(), dtype=np.intp) - 1
 
 
-def _known(table: Table, name: str, what: str) -> Any:
-    """The column of groups or of times, which every row needs."""
-    column = table.frame.get_column(name)
-    missing = column.null_count()
-    if missing:
-        raise TableError(
-            f"the {what} column '{shown(name)}' is missing in {missing:,} of {table.rows:,} rows; fill it "
-            "in, or leave these rows out."
-        )
-    return column
-
-
-def _codes(column: Any) -> Places:
-    """The values of a column, numbered."""
-    _, codes = np.unique(as_text(column).to_numpy().astype(str), return_inverse=True)
-    return np.asarray(codes, dtype=np.intp)
-
-
 def _times(column: Any) -> NDArray[np.float64]:
     """Times as numbers: dates, or numbers such as years, of which later ones are larger."""
     import polars as pl
 
-    label = shown(column.name)
+    label, missing = shown(column.name), column.null_count()
+    if missing:
+        raise TableError(
+            f"the time column '{label}' is missing in {missing:,} of {len(column):,} rows; fill it in, or "
+            "leave these rows out."
+        )
     if column.dtype.is_temporal():
         found = days(column, None)
     else:

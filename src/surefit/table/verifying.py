@@ -33,9 +33,9 @@ from .recorded import alike, document_claim, evidence_claim, recorded_claim, sch
 from .refitting import holdout_claim, measured_again, model_claim, scores_claim, search_again
 from .search import ERRORS
 from .sections import holdout_limits, optimality, withdrawn
+from .units import Asked
 from .verifying_log import log_claim
 from .verifying_reading import reading_claim
-from .units import Asked
 from .watch import Watch
 
 __all__ = ["Verification", "verify_table"]

@@ -36,9 +36,7 @@ _VERSION = re.compile(r"\d+(\.\d+){1,3}([a-z]+\d*)?")
 _HOUR = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
-def log_claim(
-    model: TableModel, folds: Folds, quick: bool, watch: Watch
-) -> Claim:
+def log_claim(model: TableModel, folds: Folds, quick: bool, watch: Watch) -> Claim:
     """The text of the file is of the form that a fit writes, and what failed fails again."""
     log = model.candidates_
     names = {*(entry["name"] for entry in log), NAME}
