@@ -84,6 +84,10 @@ def fit(
     time: Annotated[float, typer.Option(help="Seconds for everything.")] = 60.0,
     holdout: Annotated[float, typer.Option(help="Share of rows held out for the test.")] = 0.25,
     confidence: Annotated[float, typer.Option(help="Of the statistical claims.")] = 0.95,
+    fairness_tolerance: Annotated[
+        float,
+        typer.Option(help="Largest acceptable gap between groups of a sensitive column, 0 to 1."),
+    ] = 0.05,
     refit: Annotated[
         bool,
         typer.Option(
@@ -150,6 +154,10 @@ def fit(
         raise typer.BadParameter(
             f"--confidence must lie between 0 and 1, got {confidence}; 0.95 is 95 %"
         )
+    if not 0.0 <= fairness_tolerance <= 1.0:
+        raise typer.BadParameter(
+            f"--fairness-tolerance must lie between 0 and 1, got {fairness_tolerance}; 0.05 is 5 points"
+        )
     folder = out if out is not None else Path(f"{_stem(table.name)}-surefit")
     _check_folder(folder)
     options = {
@@ -167,6 +175,7 @@ def fit(
         "group": group,
         "time_column": time_column,
         "rows_are_independent": rows_are_independent,
+        "fairness_tolerance": fairness_tolerance,
         "reference": reference,
         "seed": seed,
     }

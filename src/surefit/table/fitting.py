@@ -24,6 +24,7 @@ from ..fingerprint import fingerprint
 from .asked import check_numbers, check_parts, classes_of, known, scale_target, schema_of
 from .drawings import drawings
 from .facts import UNTESTED, about_of, stopped_of
+from .fairness import check_fairness_tolerance
 from .held_out import held_out
 from .independence import record_of
 from .losses import TableLoss
@@ -63,6 +64,7 @@ def fit_table(
     reference: bool = True,
     seed: int = 0,
     roles: dict[str, str] | None = None,
+    fairness_tolerance: float | dict[str, float] = 0.05,
     watch: Watch | None = None,
 ) -> TableModel:
     """Select, fit and certify a model of a table.
@@ -108,6 +110,9 @@ def fit_table(
         Seed of the split and of all else that is random.
     roles : dict, optional
         Column name to role, where the proposed one is wrong.
+    fairness_tolerance : float or dict
+        Largest acceptable gap between groups of a sensitive column, as ``tolerance`` of
+        :func:`surefit.fair.audit`. Each criterion is met, violated or not decided against it.
     watch : Watch, optional
         Clock and progress; made from ``time`` by default.
 
@@ -129,6 +134,7 @@ def fit_table(
     watch = Watch(time) if watch is None else watch
     sensitive, immutable = list(dict.fromkeys(sensitive)), list(dict.fromkeys(immutable))
     check_numbers(holdout, delta, time, seed)
+    check_fairness_tolerance(fairness_tolerance)
     watch.say("reading the table")
     table = source if isinstance(source, Table) else read_table(source)
     asked = Asked(group, time_column, bool(rows_are_independent))
@@ -153,6 +159,7 @@ def fit_table(
         group=group,
         time_column=time_column,
         rows_are_independent=bool(rows_are_independent),
+        fairness_tolerance=fairness_tolerance,
     )
     model.schema_, model.parsing_ = schema.to_dict(), table.parsing.to_dict()
     model.data_ = {

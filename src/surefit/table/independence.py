@@ -123,17 +123,12 @@ def respected(model: Any, claims: Sequence[Claim]) -> list[Claim]:
 
 def _restated(claim: Claim, record: dict[str, Any]) -> str:
     """The sentence of a claim with the condition that holds for these units."""
-    each = "" if record["kind"] == "rows" else r"one row of each of \1 of "
-    text = (
-        _COUNTED.sub(each + _escaped(record["assumed"]), claim.statement)
-        if each
-        else claim.statement
-    )
-    text = text.replace(INDEPENDENT, record["assumed"])
-    if (
-        record["kind"] == "rows"
-        or claim.name in AVERAGED
-        or text != text.replace("one row of each", "")
-    ):
-        return text
-    return f"{text}; one row of each is measured"
+    assumed = record["assumed"]
+    if record["kind"] == "rows":
+        return claim.statement.replace(INDEPENDENT, assumed)
+    counted = _COUNTED.search(claim.statement)
+    if counted is not None:
+        words = f"one row of each of {counted[1]} of {assumed}"
+        return claim.statement.replace(counted[0], words)
+    one = "" if claim.name in AVERAGED else "; one row of each is measured"
+    return claim.statement.replace(INDEPENDENT, assumed) + one

@@ -83,6 +83,8 @@ class TableModel(Certified):
         The column that tells when a row was made; every split trains on the past and tests on the future.
     rows_are_independent : bool
         Whether the owner of the table said that its rows are independent.
+    fairness_tolerance : float or dict
+        Largest acceptable gap between groups, as ``tolerance`` of :func:`surefit.fair.audit`.
     certify : bool or "full"
         As for every estimator.
 
@@ -134,6 +136,7 @@ class TableModel(Certified):
         group: str | None = None,
         time_column: str | None = None,
         rows_are_independent: bool = False,
+        fairness_tolerance: Any = 0.05,
         certify: bool | str = True,
     ) -> None:
         self.target = target
@@ -149,6 +152,7 @@ class TableModel(Certified):
         self.group = group
         self.time_column = time_column
         self.rows_are_independent = rows_are_independent
+        self.fairness_tolerance = fairness_tolerance
         self.certify = certify
 
     # ------------------------------------------------------------------ reading and predicting

@@ -179,8 +179,7 @@ def _excess(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim | None:
     if known < planned:
         why = (
             f"{known} of the {planned} models of the plan were measured on the hold-out, so what choosing "
-            f"among all {planned} has cost is not known; those that cross-validation did not prefer were left "
-            "out"
+            f"among all {planned} has cost is not known; those that cross-validation did not prefer were not"
         )
         return Claim.undecided("selection excess", why, Kind.STATISTICAL, "GEN-5")
     return excess_claim(replace(statistics, evidence=chosen_from), int(model.chosen_), "")
