@@ -23,6 +23,7 @@ AVERAGED = (
     "selection excess",
     BETTER,
 )  # of which all rows of a unit are measured
+ELSEWHERE = "nothing is claimed about new rows: these may not be independent (see generalisation)"
 _COUNTED = re.compile(rf"(\d+) {INDEPENDENT}")
 
 
@@ -115,7 +116,8 @@ def respected(model: Any, claims: Sequence[Claim]) -> list[Claim]:
         if claim.kind is not Kind.STATISTICAL:
             found.append(claim)
         elif record["why"]:
-            found.append(Claim.undecided(claim.name, record["why"], claim.kind, claim.source))
+            why = record["why"] if claim.name == "generalisation" else ELSEWHERE
+            found.append(Claim.undecided(claim.name, why, claim.kind, claim.source))
         else:
             found.append(replace(claim, statement=_restated(claim, record)))
     return found
@@ -123,12 +125,15 @@ def respected(model: Any, claims: Sequence[Claim]) -> list[Claim]:
 
 def _restated(claim: Claim, record: dict[str, Any]) -> str:
     """The sentence of a claim with the condition that holds for these units."""
-    assumed = record["assumed"]
-    if record["kind"] == "rows":
-        return claim.statement.replace(INDEPENDENT, assumed)
-    counted = _COUNTED.search(claim.statement)
-    if counted is not None:
-        words = f"one row of each of {counted[1]} of {assumed}"
-        return claim.statement.replace(counted[0], words)
-    one = "" if claim.name in AVERAGED else "; one row of each is measured"
-    return claim.statement.replace(INDEPENDENT, assumed) + one
+    if INDEPENDENT not in claim.statement:
+        return claim.statement
+    assumed, _, found = record["assumed"].partition("; ")
+    text = claim.statement
+    if record["kind"] != "rows":
+        counted = _COUNTED.search(text)
+        if counted is not None:
+            text = text.replace(counted[0], f"one row of each of {counted[1]} of {INDEPENDENT}")
+        elif claim.name not in AVERAGED:
+            text = text.replace(INDEPENDENT, f"{INDEPENDENT}, one row of each")
+    text = text.replace(INDEPENDENT, assumed)
+    return f"{text}; {found}" if found else text

@@ -26,17 +26,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Claim, Kind
+from ..certificate import Claim, Kind, Status
 from ..model_selection._claims import Statistics, excess_claim, generalisation_claim
 from ..stats import group_limits
 from .constant import constant_claim
 from .evidence import (
+    WIDEST,
     calibration_bins,
     calibration_claim,
     confusion,
     coverage_claim,
     curves,
     residuals,
+    rows_needed,
 )
 from .independence import averaged
 from .losses import TableLoss
@@ -46,7 +48,7 @@ __all__ = ["generalisation", "holdout_limits", "loss_of", "optimality", "score_o
 
 Array = NDArray[np.float64]
 SECOND, COMPARED = 0.25, 0.25  # of delta, to the second sentence and to the comparison
-FIXED = ", and seed and plan chosen without a look at the hold-out"
+FIXED = "; seed and plan were chosen without a look at the hold-out"
 
 
 @dataclass(frozen=True)
@@ -161,9 +163,34 @@ def _error_claim(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim:
     if reference.any():
         words = f", counting all {planned + 1} models, the {planned} of the plan and the reference"
     words = f"{averaged(model)}{words}"
-    return generalisation_claim(
-        _statistics(model, measured), int(model.chosen_), "", words, source="GEN-4", caveat=FIXED
+    statistics, chosen = _statistics(model, measured), int(model.chosen_)
+    claim = generalisation_claim(statistics, chosen, "", words, source="GEN-4", caveat=FIXED)
+    if claim.status in (Status.HOLDS, Status.UNINFORMATIVE):
+        return _as_interval(claim, statistics, chosen)
+    return claim
+
+
+def _as_interval(claim: Claim, statistics: Statistics, chosen: int) -> Claim:
+    """The claim with its interval; uninformative, with a remedy, where that is half of the range or more."""
+    width, n = statistics.loss.high, int(statistics.sizes[0])
+    low, high = (float(end[chosen]) for end in statistics.limits())
+    low, high = max(0.0, low), min(width, high)
+    found = Claim.interval(
+        claim.name,
+        claim.statement,
+        claim.kind,
+        float(statistics.evidence[chosen, 0, 0]),
+        low,
+        high,
+        claim.source,
+        limits=(0.0, width),
+        widest=WIDEST,
     )
+    if found.status is not Status.UNINFORMATIVE:
+        return found
+    more = rows_needed(n, high - low, WIDEST * width)
+    words = f"{claim.statement}; that says little: about {more:,} held out, not {n:,}, would halve the range"
+    return replace(found, statement=words)
 
 
 def _excess(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim | None:
@@ -178,8 +205,8 @@ def _excess(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim | None:
     known = int(np.isfinite(chosen_from[:, 0, 0]).sum())
     if known < planned:
         why = (
-            f"{known} of the {planned} models of the plan were measured on the hold-out, so what choosing "
-            f"among all {planned} has cost is not known; those that cross-validation did not prefer were not"
+            f"the hold-out measured {known} of the {planned} models of the plan, so what choosing among all "
+            f"{planned} has cost is not known"
         )
         return Claim.undecided("selection excess", why, Kind.STATISTICAL, "GEN-5")
     return excess_claim(replace(statistics, evidence=chosen_from), int(model.chosen_), "")
@@ -192,7 +219,8 @@ def _widths(
     truth = rows.y[rows.holdout]
     errors, width = np.abs(truth - predicted)[places], float(model.loss_width_)
     part = SECOND * model.delta
-    claim = coverage_claim(errors, part, model.target, width, stated=model.delta)
+    middle = np.abs(truth - float(np.median(rows.y[rows.train])))[places]
+    claim = coverage_claim(errors, part, model.target, width, stated=model.delta, constant=middle)
     return [claim], {"residuals": residuals(predicted, truth, model.seed)}
 
 

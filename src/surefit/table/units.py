@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ..data import Schema, Table, TableError, shown
 from ..data._dates import days, find_format
 from ..data._roles import as_text, numbers
+from ..data._words import near
 from ..stats import Remedy, treat_rows
 
 __all__ = ["NOTHING_SAID", "Asked", "Units", "find_units"]
@@ -120,9 +121,13 @@ def find_units(table: Table, schema: Schema, asked: Asked) -> Units:
     -------
     Units
     """
+    for name in asked.columns:
+        if name not in table.columns:
+            raise TableError(f"there is no column '{shown(name)}'. {near(name, table.columns)}")
     frame = table.frame
     names = [column.name for column in schema.features]
-    names += [name for name in schema.sensitive if name not in names]
+    names = list(dict.fromkeys([*names, *schema.sensitive]))
+    everything = list(dict.fromkeys([*names, schema.target]))
     others = [name for name in table.columns if name not in (schema.target, *asked.columns)]
     found = treat_rows(
         frame.select(names),
@@ -140,9 +145,7 @@ def find_units(table: Table, schema: Schema, asked: Asked) -> Units:
     assumed = found.assumed
     if times is not None:
         assumed += "; if the future resembles the past"
-    return Units(
-        kind, codes, _numbered(frame.select([*names, schema.target])), times, assumed, found.why
-    )
+    return Units(kind, codes, _numbered(frame.select(everything)), times, assumed, found.why)
 
 
 def _numbered(frame: Any) -> Places:
