@@ -20,13 +20,13 @@ from tests.tamper.models import Fits, own_verify
 __all__ = ["CAUGHT", "SAME", "TRUE", "UNCAUGHT", "Change", "Law", "Verdict", "changes_of"]
 
 CAUGHT, SAME, TRUE, UNCAUGHT = "caught", "without effect", "true by oracle", "uncaught"
-# Public methods that change the model, draw at random, or write files.
+# Public methods that change the model, draw at random, write files, or print the parameters.
 NOT_ASKED = re.compile(
-    "fit|partial_fit|set_|get_|save|verify|sample|sparsify|densify|audit|path|attack|inverse"
+    "fit|partial_fit|set_|get_|save|verify|sample|sparsify|densify|audit|path|attack|inverse|summary"
 )
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|nan|inf)\b")
 NEAR = 1e-9  # predictions that differ by less, relatively, are the same
-Oracle = Callable[[Fits, Any, Certificate], str]
+Oracle = Callable[[Fits, Any, Certificate, set[str]], str]
 
 
 @dataclass(frozen=True)
@@ -155,17 +155,20 @@ class Law:
             return Verdict(CAUGHT, change, certificate.failed[0].statement)
         given = answers(changed, self.fits)
         different = [name for name in self.answers if not _alike(self.answers[name], given[name])]
-        weaker = weakened(self.certificate, certificate)
-        if not different and not weaker:
+        missing, new = _compared(self.certificate, certificate)
+        if not different and not missing and not new:
             return Verdict(SAME, change)
-        false = "no oracle" if self.oracle is None else self.oracle(self.fits, changed, certificate)
+        held = {c.name for c in certificate.claims if c.status is Status.HOLDS}
+        how = f"differs: {', '.join(different) or 'claims only'}; "
+        false = f"the claim {missing[0]!r} is missing" if missing else _broken(self.answers, given)
+        if not false and self.oracle is None:
+            false = "no oracle"
+        if not false and self.oracle is not None:
+            asked = held if different else new
+            false = self.oracle(self.fits, changed, certificate, asked)
         if not false:
             return Verdict(TRUE, change)
-        held = ", ".join(c.name for c in certificate.claims if c.status is Status.HOLDS)
-        how = f"differs: {', '.join(different) or 'claims only'}"
-        if weaker:
-            how += f" ({weaker})"
-        return Verdict(UNCAUGHT, change, f"holds: {held}; {how}; {false}")
+        return Verdict(UNCAUGHT, change, f"{false}; {how}holds: {', '.join(sorted(held))}")
 
     def _verify(self, model: Any) -> Certificate | str:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -241,20 +244,45 @@ def _alike(one: Any, other: Any) -> bool:
         return not unequal and bool(np.allclose(a, b, NEAR, NEAR * size, equal_nan=True))
 
 
-def weakened(one: Certificate, other: Certificate) -> str:
-    """The first claim that says something else than before; the empty string if none does."""
-    if len(one.claims) != len(other.claims):
-        return f"{len(one.claims)} claims became {len(other.claims)}"
-    for before, after in zip(one.claims, other.claims):
-        same = (before.name, before.status, before.kind) == (after.name, after.status, after.kind)
-        if not same:
-            return f"{before.name} {before.status.value} became {after.name} {after.status.value}"
-        if NUMBER.sub("#", before.statement) != NUMBER.sub("#", after.statement):
-            return f"{after.name!r} says other words: {after.statement}"
-        pairs = zip(_numbers(before.statement), _numbers(after.statement), strict=True)
-        if not all(_near(a, b) for a, b in pairs):
-            return f"{after.name!r} says other numbers: {after.statement}"
+def _broken(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """The first answer that a user no longer gets; the empty string if there is none."""
+    for name, answer in after.items():
+        asked = name.partition(" ")[0]
+        if asked not in ("predict", "decision_function", "transform", "score"):
+            continue
+        if isinstance(answer, str) and not isinstance(before[name], str):
+            return f"{asked} {answer}"
     return ""
+
+
+def _compared(one: Certificate, other: Certificate) -> tuple[list[str], set[str]]:
+    """The names of claims that are missing, and of those that hold and say something new.
+
+    A claim may be withdrawn (undecided, uninformative), but not be missing.
+    """
+    before = {_plain(claim.name): claim for claim in one.claims}
+    after = {_plain(claim.name): claim for claim in other.claims}
+    new = set()
+    for name, claim in after.items():
+        if claim.status is not Status.HOLDS:
+            continue
+        known = before.get(name)
+        held = known is not None and known.status is Status.HOLDS
+        if known is None or not held or not _same_words(known.statement, claim.statement):
+            new.add(claim.name)
+    return [name for name in before if name not in after], new
+
+
+def _plain(name: str) -> str:
+    """A name whose labels are spelled alike as integers and as floats."""
+    return re.sub(r"(\d)\.0\b", r"\1", name)
+
+
+def _same_words(one: str, other: str) -> bool:
+    """The same sentence with the same numbers, to rounding."""
+    if NUMBER.sub("#", one) != NUMBER.sub("#", other):
+        return False
+    return all(_near(a, b) for a, b in zip(_numbers(one), _numbers(other), strict=True))
 
 
 def _numbers(words: str) -> list[float]:
