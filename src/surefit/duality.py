@@ -61,9 +61,9 @@ __all__ = ["Gap", "best_offset", "duality_gap", "gap_claim", "null_value", "unit
 
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
-_SUSPECT = (
-    1e-6  # of the objective: a gap above this is looked at again, at the cost of a pass over X
-)
+# A gap of this share of the objective is looked at again, at the cost of a pass over X, where the slopes of
+# the loss are that much larger than those of the penalty: the bound may be lost in rounding.
+_SUSPECT, _LONG = 0.9, 1e6
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,7 @@ def duality_gap(
         kinks = abs(y - z) <= 8.0 * _EPS * (abs(y) + abs(z) + terms)
         rounded += float(s @ where(kinks, pointwise, 0.0))
     best, longest = replace(_trivial(primal, loss, z, y, s), floor=rounded, stored=stored), 0.0
+    reach = 0.0
     for theta in candidates(loss, z, y, s, free, witness):
         size = _largest(theta)
         theta = repair(theta, design, mean, y, z, s, loss, norms, free, unpenalised)
@@ -160,6 +161,7 @@ def duality_gap(
             theta, v, leak = within_l1(theta, v, design, mean, s, loss, penalty.l1, free)  # type: ignore
         if _largest(theta) <= 1e-10 * size:  # the repair leads to 0
             best = replace(best, trivial=False)
+        reach = largest(reach, np.abs(v))
         longest = largest(longest, math.sqrt(float(s @ (theta**2).reshape(len(s), -1).sum(axis=1))))
         for t in _scales(penalty, v, params):
             conjugates = by_rows(functools.partial(_conjugates, loss, t), theta, y, s)
@@ -179,8 +181,12 @@ def duality_gap(
         if not best.trivial and best.gap <= best.floor:  # a witness that leaves nothing to improve
             break
     if isinstance(penalty, ElasticNet) and not unpenalised and best.gap > _SUSPECT * abs(primal):
-        lost = _lost_in_scales(longest, design, s, penalty, params, abs(primal), intercept_scaling)
-        best = replace(best, floor=best.floor + lost)
+        slope = penalty.l1 + penalty.l2 * largest(np.abs(params))
+        if reach > _LONG * slope:
+            lost = _lost_in_scales(
+                longest, design, s, penalty, params, abs(primal), intercept_scaling
+            )
+            best = replace(best, floor=best.floor + lost)
     return best
 
 
