@@ -151,9 +151,7 @@ def _trace_claim(model: Any, found: Findings) -> Claim:
     rise, end = float(np.max(np.diff(trace))), float(abs(record[-1] - found.wcss))
     centres = to_numpy(model.cluster_centers_)
     p = centres.shape[1]
-    bound = (
-        4.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * max(found.size, found.wcss)
-    )
+    bound = 4.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * max(found.size, found.wcss)
     floor = bound + _lost(found) + _positions(found)
     if centres.dtype == np.float32:  # the last centres were rounded
         lengths = np.sqrt(np.einsum("ij,ij->i", centres, centres, dtype=np.float64))
