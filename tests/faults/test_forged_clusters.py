@@ -121,7 +121,7 @@ def test_a_record_of_the_run_is_owed_and_needs_a_ridge_for_its_falls():
     assert fails(surefit.verify(model, X), "monotone likelihood")
     model = GaussianMixture(2, reg_covar=0.0, random_state=0).fit(X)
     value = model.lower_bound_
-    model.lower_bounds_, model.ridge_slacks_ = [value + 1.0, value], [1.4, 1.4]
+    model.lower_bounds_, model.ridge_slacks_, model.n_iter_ = [value + 1.0, value], [1.4, 1.4], 2
     assert fails(surefit.verify(model, X), "monotone likelihood")
 
 

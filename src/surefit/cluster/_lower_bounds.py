@@ -4,8 +4,8 @@ k-means stops where no single step helps, which may be far from the best cluster
 clustering into K goes below tell how far at most: the PCA tail (one more reading of the rows) and the
 semidefinite relaxation (n x n matrices, so up to 2,000 distinct rows). Neither uses anything of the fit
 but its labels, and these only as a hint. A bound that is not tight is no fault of the clustering: the
-claim then gives the number and stays undecided, and without a bound of half the WCSS it is uninformative. See :mod:`surefit.cluster._pca_tail` and
-:mod:`surefit.cluster._sdp_bound` for the proofs.
+claim then gives the number and stays undecided; below half the WCSS it is uninformative. See
+:mod:`surefit.cluster._pca_tail` and :mod:`surefit.cluster._sdp_bound` for the proofs.
 """
 
 from __future__ import annotations

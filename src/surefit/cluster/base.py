@@ -127,7 +127,9 @@ class Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Cer
             yield from wrong_counts(self, n_iter_=1)
         if getattr(self, "inertia_", 0.0) < 0.0:
             yield f"inertia_ is {self.inertia_}, and a sum of squares is not negative"
-        labels = np.asarray(to_numpy(self.labels_)) if hasattr(self, "labels_") else np.zeros(0, int)
+        labels = (
+            np.asarray(to_numpy(self.labels_)) if hasattr(self, "labels_") else np.zeros(0, int)
+        )
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             yield f"labels_ must hold the numbers of centres, and is {labels.dtype}"
         elif ((labels < 0) | (labels >= self.n_clusters)).any():
