@@ -2,8 +2,8 @@
 
 Every bound of :mod:`~surefit.solvers.rates` and :mod:`~surefit.solvers.optimality` rests on a stated
 gradient, on stated constants, or on a stated minimiser. Black-box functions cannot be proved smooth or
-convex, but a wrong constant can be caught: by consecutive gradients of the run, by points spread over it, and by the
-directions of extreme curvature at its end (:mod:`~surefit.solvers._curvature`).
+convex, but a wrong constant can be caught: by consecutive gradients of the run, by points spread over it,
+and by the directions of extreme curvature at its end (:mod:`~surefit.solvers._curvature`).
 """
 
 from __future__ import annotations
@@ -177,7 +177,10 @@ class Premises:
         start = self.problem.value(self.x0)
         floor = VALUE_UNITS * EPS * max(abs(start), abs(minimum)) + self.curvature.value_noise
         lowest = min(lowest, self.lowest)
-        statement = f"the lowest value found is {lowest:.6g}; the minimum (or lower bound) given is {minimum:.6g}"
+        statement = (
+            f"the lowest value found is {lowest:.6g}; "
+            f"the minimum (or lower bound) given is {minimum:.6g}"
+        )
         below = minimum - lowest
         stiffness = max(self.smoothness or 0.0, self.curvature.largest)
         if optimum is not None and stiffness > 0 and self.family != "nonsmooth":
