@@ -44,6 +44,7 @@ Array = NDArray[np.float64]
 DRAWS = 4999  # of the law of Q: p-values are multiples of 1/5000
 CHUNK = 2_000_000  # Bernoulli draws held at a time
 PRECISION = 0.01  # of an end, relative to its distance from the estimate; ends are rounded outwards
+TIES = 1e-9  # the law has steps: sums in another order may fall on either side of one
 DOUBLINGS = 12  # of a first step of one standard error
 FAR = 1e6  # standard errors: an interval that reaches as far has no end
 DESCENTS = 4  # Gauss-Newton steps for the other coefficients
@@ -84,12 +85,12 @@ def sign_intervals(
 
         def excess(b: float, j: int = j) -> float:
             """Nearly linear in the distance from the estimate; positive outside."""
-            return math.sqrt(scores.smallest(j, b, critical)) - math.sqrt(critical)
+            return math.sqrt(scores.smallest(j, b, critical)) - (1.0 + TIES) * math.sqrt(critical)
 
         step = float(error) if error > 0 else max(1e-3 * abs(float(center)), 1e-6)
         ends = [_end(excess, float(center), sign * step) for sign in (-1.0, 1.0)]
         reached = scores.smallest(j, 0.0, 0.0)
-        p_value[j] = (1 + int(np.count_nonzero(draws >= reached))) / (len(draws) + 1)
+        p_value[j] = (1 + int(np.count_nonzero(draws >= (1.0 - TIES) * reached))) / (len(draws) + 1)
         if all(map(math.isfinite, ends)):
             low[j], high[j] = ends
     return SignIntervals(low, high, p_value)
