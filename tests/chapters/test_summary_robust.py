@@ -407,7 +407,7 @@ def test_repeats_weights_and_units_of_the_signs():
     counted = ends(X, y, times, weights="frequency")
     np.testing.assert_allclose(counted, ends(X[long], y[long]), rtol=0.05)
     precise = ends(X, y, times)
-    np.testing.assert_allclose(precise, ends(X, y, 7.0 * times), atol=0.02)  # 1 % of a distance
+    np.testing.assert_allclose(precise, ends(X, y, 8.0 * times), rtol=1e-6)
     assert (precise[1] - precise[0] > counted[1] - counted[0]).all()
     bigger = ends(X, 1e6 * y)
     np.testing.assert_allclose(bigger[:2], 1e6 * ends(X, y)[:2], rtol=0.05, atol=1e4)

@@ -171,7 +171,7 @@ def test_a_probe_stays_inside_and_survives_what_is_not_finite():
 def test_cancelling_terms_are_measured():
     rng = np.random.default_rng(0)
     plain = rounding_error(lambda x: x, ONE, rng)
-    somewhere = np.array([1.1, 1.3, 1.7])
+    somewhere = np.sqrt([2.0, 3.0, 5.0])
     large = rounding_error(lambda x: (7e8 * x + 1e16) - 1e16, somewhere, rng)  # in steps of 2
     assert plain < 1e-14
     assert 1.0 < large < 20.0
