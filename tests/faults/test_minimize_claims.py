@@ -411,3 +411,20 @@ def test_a_grid_with_a_wrong_lipschitz_constant_bounds_nothing():
     assert right["Lipschitz"].status is Status.HOLDS
     assert wrong["Lipschitz"].status is Status.FAILS
     assert wrong["grid gap"].status is Status.UNDECIDED
+
+
+def test_a_subgradient_bound_rests_on_convexity_and_on_the_longest_subgradient():
+    """Both bounds were said to hold: the run itself shows the concave part, and the longer subgradient."""
+    start, options = np.array([0.5]), {"method": "subgradient", "step": 0.5, "tol": 10.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        given = {"radius": 0.5, "max_iter": 40, **options}
+        wave = minimize(lambda x: float(np.cos(x[0])), start, grad=lambda x: -np.sin(x), **given)
+        cone = {"f": lambda x: 3 * abs(float(x[0])), "x0": start, "grad": lambda x: 3 * np.sign(x)}
+        right = minimize(**cone, lipschitz=3.0, **given)
+        short = minimize(**cone, lipschitz=2.9, **given)
+    assert wave.certificate["suboptimality"].status is not Status.HOLDS
+    assert right.certificate["suboptimality"].status is Status.HOLDS
+    assert right.certificate["Lipschitz"].status is Status.HOLDS
+    assert short.certificate["Lipschitz"].status is Status.FAILS
+    assert short.certificate["suboptimality"].status is Status.UNDECIDED

@@ -21,6 +21,7 @@ from ._typing import Vector, as_generator, norm
 from .assumptions import (
     gradient_claim,
     hessian_claim,
+    largest_subgradient_claim,
     lipschitz_claim,
     measured_convexity_claim,
     measured_smoothness_claim,
@@ -58,6 +59,8 @@ class Premises:
 
     def __post_init__(self) -> None:
         self.problem, self.x0 = self.setup.problem, self.setup.x0
+        if self.family == "nonsmooth" and "radius" in self.setup.options:
+            self.convex = True  # the bound on the best iterate is about convex functions
         seed = self.setup.random_state
         self.rng = as_generator(0 if seed is None else seed)  # a check that can be repeated
         exact = self.problem.has_gradient
@@ -99,6 +102,8 @@ class Premises:
         elif self.family == "nonsmooth":
             if self.problem.has_gradient:
                 yield subgradient_claim(value, gradient, x0, rng)
+            if self.setup.lipschitz is not None and not self.setup.stochastic:
+                yield largest_subgradient_claim(self.problem.largest_gradient, self.setup.lipschitz)
         else:
             points = [x0] if np.array_equal(x, x0) or not np.isfinite(x).all() else [x0, x]
             if self.problem.has_gradient:
