@@ -19,6 +19,7 @@ from surefit.linear_model import (
 )
 from surefit.linear_model._summary.core import Sample
 from surefit.linear_model._summary.robust import hall_sheather, m_estimate, quantile_estimate
+from surefit.linear_model._summary.signs import Scores, critical_value, sign_intervals
 
 
 def sample_of(X, y, s=None, *, covariance="auto", weights="precision"):
@@ -73,7 +74,8 @@ def test_the_summary_of_huber_regression():
     assert model.scale_ == pytest.approx(HUBER_SCALE, rel=1e-9)
     close(s.coef, RECORDED["huber"]["params"], 1e-6)
     close(s.std_error, RECORDED["huber"]["bse"], 1e-7)
-    close(s.p_value, 2 * stats.norm.sf(np.abs(s.coef / s.std_error)), 1e-9)
+    central = np.sum(np.abs(y - model.predict(X)) <= 1.35 * model.scale_)  # rows of quadratic loss
+    close(s.p_value, 2 * stats.t.sf(np.abs(s.coef / s.std_error), central - 11), 1e-9)
     assert "noise: unspecified, scale 37.3292" in str(s)
     assert math.isnan(s.aic)
     # the default penalty matters where features are small: it is said, with its size
@@ -232,7 +234,7 @@ def test_quantile_kernel_sandwich_weights_and_penalty():
     width = min(e.std(), (high - low) / 1.34) * (stats.norm.ppf(tau + h) - stats.norm.ppf(tau - h))
     near = 0.75 * np.maximum(1 - (e / width) ** 2, 0) / width
     B = np.linalg.inv((A.T * near) @ A)
-    found = quantile_estimate(stand_in(theta), sample_of(X, y), tau, 0.0)
+    found = quantile_estimate(stand_in(theta), sample_of(X, y, covariance="kernel"), tau, 0.0)
     close(found.covariance, tau * (1 - tau) * B @ A.T @ A @ B, 1e-9)
     assert "Powell" in found.method
     s = np.arange(300.0) % 3
@@ -275,7 +277,12 @@ def test_the_summary_of_quantile_regression():
     assert s.noise.scale == pytest.approx(laplace_noise_scale(e), rel=1e-12)
     assert s.log_likelihood == pytest.approx(laplace_log_likelihood(e, laplace_noise_scale(e)))
     assert "median of the target" in str(s)
-    assert "Powell" in model.summary(X, y).method
+    kernel = model.summary(X, y, covariance="kernel")
+    assert "Powell" in kernel.method
+    assert "20.1 rows for each parameter lie beyond the quantile" in kernel.notes[-1]
+    assert np.isnan(kernel.low).all()
+    assert np.isnan(kernel.p_value).all()
+    assert "low 95 %" not in str(kernel)
     # the Laplace model against the Gaussian one, on the same data: neither likelihood is a constant off
     gauss = LinearRegression().fit(X, y).summary(X, y)
     assert -60 < s.log_likelihood - gauss.log_likelihood < 60
@@ -290,7 +297,7 @@ def test_the_summary_of_quantile_regression():
 def test_quantile_intervals_cover_where_the_noise_grows_with_x():
     """The kernel sandwich does; one density for all rows does not."""
     rng = np.random.default_rng(6)
-    n, draws, truth = 250, 200, np.array([1.0, 2.0])
+    n, draws, truth = 800, 200, np.array([1.0, 2.0])
     X = rng.uniform(0, 2, size=(n, 1))
     hits = {"kernel": 0, "iid": 0}
     for _ in range(draws):
@@ -308,7 +315,7 @@ def test_quantile_intervals_cover_where_the_noise_grows_with_x():
 def test_the_median_reaches_the_bound_of_laplace_noise():
     """sqrt(N)(w - w*) -> N(0, F^-1) with F = A'A / b^2: half of the variance of least squares."""
     rng = np.random.default_rng(7)
-    n, draws, truth = 400, 200, np.array([1.0, 2.0])
+    n, draws, truth = 800, 200, np.array([1.0, 2.0])
     X = rng.normal(size=(n, 1))
     found, errors, hits = [], [], 0
     for _ in range(draws):
@@ -324,3 +331,113 @@ def test_the_median_reaches_the_bound_of_laplace_noise():
     assert np.std(found, axis=0).max() < 0.9 * (math.sqrt(2) * bound).max()  # least squares
     deviation = math.sqrt(draws * 0.95 * 0.05)
     assert ((hits - 0.95 * draws) / deviation).min() > -COVERAGE
+
+
+# ---------------------------------------------------------------------------- small samples and far quantiles
+
+
+def at_least(level, draws, share=1e-3):
+    """The smallest share covered that a true coverage of ``level`` leaves, but for ``share`` of the cases."""
+    return stats.binom.ppf(share, draws, level) / draws
+
+
+@pytest.mark.parametrize(
+    ("n", "tau", "grows"), [(25, 0.5, True), (60, 0.9, False), (200, 0.97, True)]
+)
+def test_the_law_of_the_signs_covers_at_small_samples_and_far_quantiles(n, tau, grows):
+    """The kernel sandwich covers .93, .80 and .82 here. Whole intervals for a few, the statistic for all."""
+    rng = np.random.default_rng(8)
+    draws, X = 200, rng.uniform(0.0, 2.0, size=(n, 1))
+    size = 0.5 + X[:, 0] if grows else np.ones(n)
+    scores = Scores(with_ones(X), np.zeros(n), np.ones(n), tau)
+    critical = critical_value(scores.simulate(), 0.95)
+    covered = np.zeros(2)
+    for k in range(draws):
+        scores.y = size * (rng.exponential(size=n) - stats.expon.ppf(tau))  # the truth is 0
+        inside = np.array([scores.smallest(j, 0.0, critical) <= critical for j in range(2)])
+        covered += inside
+        if k < 3:
+            fit = QuantileRegressor(quantile=tau, alpha=0.0, certify=False).fit(X, scores.y)
+            s = fit.summary(X, scores.y)
+            for j in np.flatnonzero(~np.isnan(s.low)):
+                assert (s.low[j] <= 0.0 <= s.high[j]) or not inside[j]
+                assert s.low[j] < s.coef[j] < s.high[j]
+                assert (s.p_value[j] <= 0.04) <= (not inside[j])  # the interval is cautious
+    assert (covered / draws >= at_least(0.95, draws)).all()
+
+
+def test_too_few_rows_beyond_the_quantile_have_no_interval_and_say_so():
+    """q = .97 and n = 60: an interval that covered .77 and p = 4e-14 before."""
+    rng = np.random.default_rng(9)
+    X = rng.uniform(0.0, 2.0, size=(60, 1))
+    y = 1.0 + 2.0 * X[:, 0] + rng.standard_normal(60)
+    s = QuantileRegressor(quantile=0.97, alpha=0.0).fit(X, y).summary(X, y)
+    assert np.isnan(s.low).all()
+    assert np.isnan(s.high).all()
+    assert s.p_value.min() > 0.05
+    assert "0.9 rows for each parameter lie beyond the 0.97-quantile" in s.notes[-1]
+    assert "low 95 %" not in str(s)
+
+
+def test_without_features_the_signs_give_the_interval_of_the_order_statistics():
+    """The median of 60 numbers: from the 22nd to the 39th, which covers with 1 - 2 P(Bin <= 21)."""
+    y = np.random.default_rng(10).standard_normal(60)
+    one = np.ones((60, 1))
+    found = sign_intervals(
+        one, y, np.ones(60), 0.5, np.array([np.median(y)]), np.array([0.1]), 0.95
+    )
+    below = int(stats.binom.ppf(0.025, 60, 0.5))  # 22: P(Bin < 22) = 0.014, P(Bin < 23) = 0.026
+    ordered = np.sort(y)
+    reach = 0.01 * (ordered[60 - below] - ordered[below - 1])
+    assert found.low[0] == pytest.approx(ordered[below - 1], abs=reach)
+    assert found.high[0] == pytest.approx(ordered[60 - below], abs=reach)
+
+
+def test_repeats_weights_and_units_of_the_signs():
+    """Frequency weights repeat rows; precision weights have no unit; the target's unit scales the ends."""
+    rng = np.random.default_rng(11)
+    X, times = rng.normal(size=(40, 1)), rng.integers(1, 3, 40).astype(float)
+    y, long = X[:, 0] + rng.standard_normal(40), np.repeat(np.arange(40), times.astype(int))
+
+    def ends(X, y, s=None, **options):
+        model = QuantileRegressor(alpha=0.0, certify=False).fit(X, y, s)
+        table = model.summary(X, y, s, **options)
+        return np.array([table.low, table.high, table.p_value])
+
+    counted = ends(X, y, times, weights="frequency")
+    np.testing.assert_allclose(counted, ends(X[long], y[long]), rtol=0.05)
+    precise = ends(X, y, times)
+    np.testing.assert_allclose(precise, ends(X, y, 8.0 * times), rtol=1e-6)
+    assert (precise[1] - precise[0] > counted[1] - counted[0]).all()
+    bigger = ends(X, 1e6 * y)
+    np.testing.assert_allclose(bigger[:2], 1e6 * ends(X, y)[:2], rtol=0.05, atol=1e4)
+
+
+def test_quantile_intervals_need_identified_features():
+    X, y = made(50, 1)
+    model = QuantileRegressor(alpha=0.0).fit(np.hstack([X, 2 * X]), y)
+    s = model.summary(np.hstack([X, 2 * X]), y)
+    assert np.isnan(s.low).all()
+    assert "drop the features that are not identified" in s.notes[-1]
+
+
+def test_huber_intervals_cover_at_25_rows():
+    """The normal law covered .91."""
+    rng = np.random.default_rng(12)
+    draws, X, truth = 1000, rng.normal(size=(25, 1)), np.array([1.0, 2.0])
+    model, covered = HuberRegressor(alpha=0.0, max_iter=1000, certify=False), np.zeros(2)
+    for _ in range(draws):
+        y = with_ones(X) @ truth + rng.standard_normal(25)
+        s = model.fit(X, y).summary(X, y)
+        absent = np.isnan(s.low)  # more than a third of the rows look like outliers
+        covered += absent | ((s.low <= truth) & (truth <= s.high))
+    assert (covered / draws >= at_least(0.95, draws)).all()
+
+
+def test_huber_has_no_intervals_when_too_few_rows_are_central():
+    X, y = made(15, 1)
+    s = HuberRegressor(alpha=0.0).fit(X, y).summary(X, y)
+    assert np.isnan(s.low).all()
+    assert np.isnan(s.p_value).all()
+    assert not np.isnan(s.std_error).any()
+    assert "no intervals and no p-values" in s.notes[-1]

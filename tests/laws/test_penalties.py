@@ -62,7 +62,7 @@ def test_a_broken_penalty_is_caught(base, args, law, changes):
 
 
 class Blocks(Penalty):
-    """alpha times the sum of a norm over blocks; a user writes one like this, with a prox that shrinks blocks."""
+    """alpha times the sum of a norm over blocks, with a prox that shrinks blocks: as a user writes it."""
 
     strong_convexity = 0.0
 

@@ -129,11 +129,13 @@ def _table(summary: Summary) -> tuple[list[str], list[list[str]], str]:
     columns = summary.columns()
     percent = f"{100 * summary.level:.6g} %"
     known = not np.isnan(summary.std_error).all()
-    tested = known and not np.isnan(summary.p_value).all()
+    tested = not np.isnan(summary.p_value).all()
+    compared = known and tested
+    bounded = not np.isnan(summary.low).all()
     letter = "t" if "Student" in summary.method else "z"
     header = ["output"] * bool(summary.outputs) + ["", "coef"]
-    header += ["std error"] * known + [letter, "p"] * tested
-    header += [f"low {percent}", f"high {percent}"] * known
+    header += ["std error"] * known + [letter] * compared + ["p"] * tested
+    header += [f"low {percent}", f"high {percent}"] * bounded
     total = len(columns["parameter"])
     rows = []
     for i in range(min(total, _MOST_ROWS)):
@@ -141,9 +143,11 @@ def _table(summary: Summary) -> tuple[list[str], list[list[str]], str]:
         row += [columns["parameter"][i], _cell(columns["coef"][i])]
         if known:
             row.append(_cell(columns["std_error"][i]))
+        if compared:
+            row.append(_cell(columns["statistic"][i], 4))
         if tested:
-            row += [_cell(columns["statistic"][i], 4), _probability(columns["p_value"][i])]
-        if known:
+            row.append(_probability(columns["p_value"][i]))
+        if bounded:
             row += [_cell(columns["low"][i]), _cell(columns["high"][i])]
         rows.append(row)
     left_out = ""

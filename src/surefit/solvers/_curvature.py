@@ -44,6 +44,7 @@ PROBES = 24  # dimensions of the Krylov space: gradient differences taken at a p
 KEPT = 16  # points of a run that are compared all with all: 120 pairs
 CLOSEST = 1e-6  # relative distance below which a difference of gradients is mostly rounding
 EPS = float(np.finfo(np.float64).eps)
+NOISE_STEP = 1e-8  # relative: its square times a curvature is below the rounding of most functions
 # Rounding of a function written in the usual way stays below this many units in the last place.
 UNITS = 64.0
 
@@ -244,15 +245,16 @@ def _orthogonal(vector: Vector, basis: list[Vector]) -> Vector | None:
 
 
 def rounding_error(function: Callable[[Vector], Any], x: Vector, rng: np.random.Generator) -> float:
-    """How much ``function`` changes when x moves by a few units in the last place.
+    """The error of ``function`` near x, from second differences over a distance too short for curvature.
 
     Terms that cancel leave an error that the size of the result does not show; this measurement does.
     """
     here = np.asarray(function(x))
-    scale = 4.0 * EPS * norm(x) / math.sqrt(x.size)
+    scale = NOISE_STEP * (norm(x) or 1.0) / math.sqrt(x.size)
     largest = 0.0
     for _ in range(3):
-        near = np.asarray(function(x + scale * rng.choice([-1.0, 1.0], size=x.shape)))
-        change = float(np.linalg.norm(near - here))
-        largest = max(largest, change if math.isfinite(change) else 0.0)
+        move = scale * rng.choice([-1.0, 1.0], size=x.shape)
+        bend = np.asarray(function(x + move)) - 2.0 * here + np.asarray(function(x - move))
+        size = float(np.linalg.norm(bend))
+        largest = max(largest, size if math.isfinite(size) else 0.0)
     return largest

@@ -37,6 +37,7 @@ _RESTS_ON = {
         "strong convexity",
         "smoothness",
         "subgradient check",
+        "Lipschitz",
         *_GRADIENT,
     },
     "strict local minimum": {"Hessian check", *_GRADIENT},
@@ -44,7 +45,7 @@ _RESTS_ON = {
     "strongly convex rate": _CONVEX,
     "accelerated rate": _CONVEX,
     "non-convex rate": {"optimum", "smoothness", *_GRADIENT},
-    "subgradient rate": {"convexity", "optimum", "subgradient check"},
+    "subgradient rate": {"convexity", "optimum", "subgradient check", "Lipschitz"},
     "grid gap": {"Lipschitz"},
     "grid bound": {"Lipschitz"},
 }

@@ -2,8 +2,8 @@
 
 Every bound of :mod:`~surefit.solvers.rates` and :mod:`~surefit.solvers.optimality` rests on a stated
 gradient, on stated constants, or on a stated minimiser. Black-box functions cannot be proved smooth or
-convex, but a wrong constant can be caught: by consecutive gradients of the run, by points spread over it, and by the
-directions of extreme curvature at its end (:mod:`~surefit.solvers._curvature`).
+convex, but a wrong constant can be caught: by consecutive gradients of the run, by points spread over it,
+and by the directions of extreme curvature at its end (:mod:`~surefit.solvers._curvature`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ._typing import Vector, as_generator, norm
 from .assumptions import (
     gradient_claim,
     hessian_claim,
+    largest_subgradient_claim,
     lipschitz_claim,
     measured_convexity_claim,
     measured_smoothness_claim,
@@ -58,6 +59,8 @@ class Premises:
 
     def __post_init__(self) -> None:
         self.problem, self.x0 = self.setup.problem, self.setup.x0
+        if self.family == "nonsmooth" and "radius" in self.setup.options:
+            self.convex = True  # the bound on the best iterate is about convex functions
         seed = self.setup.random_state
         self.rng = as_generator(0 if seed is None else seed)  # a check that can be repeated
         exact = self.problem.has_gradient
@@ -99,6 +102,8 @@ class Premises:
         elif self.family == "nonsmooth":
             if self.problem.has_gradient:
                 yield subgradient_claim(value, gradient, x0, rng)
+            if self.setup.lipschitz is not None and not self.setup.stochastic:
+                yield largest_subgradient_claim(self.problem.largest_gradient, self.setup.lipschitz)
         else:
             points = [x0] if np.array_equal(x, x0) or not np.isfinite(x).all() else [x0, x]
             if self.problem.has_gradient:
@@ -177,7 +182,10 @@ class Premises:
         start = self.problem.value(self.x0)
         floor = VALUE_UNITS * EPS * max(abs(start), abs(minimum)) + self.curvature.value_noise
         lowest = min(lowest, self.lowest)
-        statement = f"the lowest value found is {lowest:.6g}; the minimum (or lower bound) given is {minimum:.6g}"
+        statement = (
+            f"the lowest value found is {lowest:.6g}; "
+            f"the minimum (or lower bound) given is {minimum:.6g}"
+        )
         below = minimum - lowest
         stiffness = max(self.smoothness or 0.0, self.curvature.largest)
         if optimum is not None and stiffness > 0 and self.family != "nonsmooth":

@@ -35,6 +35,7 @@ from ._typing import Gradient, Hessian, Objective, RandomState, Vector, as_gener
 __all__ = [
     "gradient_claim",
     "hessian_claim",
+    "largest_subgradient_claim",
     "lipschitz_claim",
     "measured_convexity_claim",
     "measured_smoothness_claim",
@@ -181,6 +182,15 @@ def measured_convexity_claim(curvature: Curvature, strong_convexity: float) -> C
     floor = observed + _STATED * _EPS * abs(strong_convexity)
     return Claim.check(
         name, statement, Kind.EMPIRICAL, strong_convexity, observed, "CVX-7", floor=floor
+    )
+
+
+def largest_subgradient_claim(largest: float, lipschitz: float) -> Claim:
+    """Check that no subgradient met on the way is longer than the stated ``lipschitz``."""
+    statement = f"the longest subgradient met has norm {largest:.6g}; G = {lipschitz:.6g}"
+    floor = lipschitz * (1 + _STATED * _EPS)
+    return Claim.check(
+        "Lipschitz", statement, Kind.EMPIRICAL, largest, lipschitz, "OPT-11", floor=floor
     )
 
 

@@ -64,6 +64,14 @@ from .schedules import StepSize
 
 __all__ = ["MinimizeResult", "minimize"]
 
+# What to pass for an argument that a method needs and did not get.
+_EXAMPLES = {
+    "hess": "the Hessian, hess=lambda x: ... of shape (n, n)",
+    "grad_at": "the mean gradient of some terms, grad_at=lambda x, rows: ... of shape (n,)",
+    "project": "the projection onto the feasible set, project=lambda x: ... of shape (n,)",
+    "bounds": "opposite corners of the box, bounds=([0, 0], [1, 1])",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class MinimizeResult:
@@ -346,7 +354,7 @@ def _check_use(name: str, method: Method, **given: Any) -> None:
     """Arguments that the method needs and did not get, or got and would ignore."""
     for argument in method.needs:
         if given[argument] is None:
-            raise ValueError(f"method={name!r} needs {argument}, got None; see the docstring.")
+            raise ValueError(f"method={name!r} needs {argument}: pass {_EXAMPLES[argument]}.")
     for argument in ("project", "prox", "penalty", "bounds"):
         if given[argument] is not None and argument not in method.needs + method.takes:
             users = ", ".join(

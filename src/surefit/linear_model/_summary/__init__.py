@@ -56,6 +56,7 @@ def summarize(
         covariance,
         names,
         reference,
+        level,
     )
     found = describe(model, sample)
     if not found.outputs and len(found.coef) > 1:
@@ -78,8 +79,13 @@ def _table(
             errors = np.where(found.identified, errors, math.nan)
     df = np.reshape(np.asarray(found.df, dtype=np.float64), (-1, 1))
     statistic, p_value, low, high = intervals(found.coef, errors, df, level)
-    if not found.tested:
-        statistic, p_value = np.full_like(errors, math.nan), np.full_like(errors, math.nan)
+    nothing = np.full_like(errors, math.nan)
+    if not found.has_intervals:
+        low, high = nothing, nothing
+    if not (found.tested and found.has_intervals):
+        statistic, p_value = nothing, nothing
+    if found.low is not None and found.high is not None and found.p_value is not None:
+        low, high, p_value = found.low, found.high, found.p_value
     log_likelihood = np.asarray(found.log_likelihood, dtype=np.float64)
     counted = np.asarray(found.df_model, dtype=np.float64)
     noise = Noise(

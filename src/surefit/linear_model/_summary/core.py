@@ -56,6 +56,7 @@ class Sample:
     covariance: str  # the kind asked for
     names: tuple[str, ...]  # of the features
     reference: Any = None  # the class that others are compared with
+    level: float = 0.95  # of the intervals
 
     @property
     def n(self) -> float:
@@ -102,6 +103,10 @@ class Estimates:
     identified: NDArray[np.bool_] | None = None  # (k,) or (T, k)
     df: Any = math.inf  # of Student's t
     tested: bool = True  # whether a p-value answers the question it seems to answer
+    has_intervals: bool = True  # whether errors / covariance make intervals of the stated level
+    low: Array | None = None  # (T, k), of intervals that do not come from standard errors
+    high: Array | None = None
+    p_value: Array | None = None
     method: str = "none"
     fisher: Array | None = None  # (T, k, k)
     log_likelihood: Any = math.nan

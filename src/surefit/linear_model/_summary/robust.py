@@ -6,18 +6,25 @@ correction of order k / n. If the noise differs from row to row, the sandwich wi
 a_i' and M = sum_i s_i^2 psi_i^2 a_i a_i' (times sigma^2) is right. The scale is estimated too, but for
 symmetric noise that does not matter to first order.
 
+For small samples the normal law is too narrow: what counts is the number of rows in the part of the loss
+that is (nearly) quadratic, m = sum_i psi'(e_i / sigma). Student's t with m - k degrees of freedom keeps its
+level, in simulations, from m = 8 k on; below that there are no intervals.
+
 A quantile is pinned down by the density f_i(0) of the noise at it, not by a variance: B = sum_i s_i f_i(0)
-a_i a_i', M = tau (1 - tau) sum_i s_i^2 a_i a_i'. Three estimates of the density: *kernel* (Powell) counts
-residuals near zero row by row, so that it may differ between rows; *iid* uses one number for all rows;
-*fisher* takes the noise to be (asymmetric) Laplace, for which the quantile is the maximum-likelihood
-estimate, b = mean pinball loss (for the median: mean |e|, REG-9) and the Fisher information tau (1 - tau) A'A
-/ b^2.
+a_i a_i', M = tau (1 - tau) sum_i s_i^2 a_i a_i'. No estimate of that density is good enough for intervals
+when few rows lie beyond the quantile. The default therefore needs none: it inverts the law of the signs
+(:mod:`._summary.signs`), which is known exactly. On request there are three estimates of the density:
+*kernel* (Powell) counts residuals near zero row by row, so that it may differ between rows; *iid* uses one
+number for all rows; *fisher* takes the noise to be (asymmetric) Laplace, for which the quantile is the
+maximum-likelihood estimate, b = mean pinball loss (for the median: mean |e|, REG-9) and the Fisher
+information tau (1 - tau) A'A / b^2.
 
 References
 ----------
 Huber, "Robust regression: asymptotics, conjectures and Monte Carlo" (1973); Powell, "Estimation of monotonic
 regression models under quantile restrictions" (1991); Koenker, Quantile Regression (2005), section 3.4;
-Hall & Sheather, "On the distribution of a studentized quantile" (1988).
+Hall & Sheather, "On the distribution of a studentized quantile" (1988). docs/interpretation.md has the
+simulations behind the limits.
 """
 
 from __future__ import annotations
@@ -37,9 +44,14 @@ from ..quantile import QuantileRegressor
 from ..tukey import TukeyRegressor
 from .core import Array, Estimates, Sample, collinearity, describe, sandwich_weights, too_many
 from .gaussian import shrinkage
+from .signs import MOST_WORK, sign_intervals
 
 __all__ = ["hall_sheather", "m_estimate", "quantile_estimate"]
 
+# Rows in the quadratic part of the loss, per parameter: below, t intervals cover less than they say.
+FEWEST_CENTRAL_ROWS = 8.0
+# Rows beyond the quantile, per parameter: below, intervals from an estimated density cover too little.
+FEWEST_TAIL_ROWS = 200.0
 _L1 = (
     "no standard errors: the l1 penalty chose the non-zero coefficients by looking at y, and ordinary "
     "standard errors ignore that choice. Refit with alpha=0 and the chosen features on rows that were not "
@@ -143,9 +155,18 @@ def m_estimate(
         omega = sandwich_weights(kind, sample, scale * sample.s * push, root, free)
         middle = meat(sample.design, root, omega, fit_intercept=free)
         words = f"M-estimate, {kind} sandwich (the noise may differ from row to row)"
-    _finish(model, sample, estimates, root, middle, pull, math.inf)
+    central = mean_slope * sample.n
+    df = max(central - root.rank, 1.0)
+    _finish(model, sample, estimates, root, middle, pull, df)
     estimates.df_resid = sample.n - estimates.df_model
-    estimates.method = f"{words}, normal distribution (for many samples)"
+    estimates.method = f"{words}, Student's t with {df:.6g} degrees of freedom"
+    if central < FEWEST_CENTRAL_ROWS * root.rank:
+        estimates.has_intervals = False
+        estimates.notes.append(
+            f"no intervals and no p-values: only {central:.3g} of {sample.n:.6g} rows lie in the central "
+            f"part of the loss, and {FEWEST_CENTRAL_ROWS:g} for each of {root.rank} parameters are needed "
+            "for intervals that keep their level. Use more rows, or fewer features."
+        )
     return estimates
 
 
@@ -185,7 +206,10 @@ def quantile_estimate(model: Any, sample: Sample, tau: float, alpha: float) -> E
     if why_not is not None:
         estimates.notes.append(why_not)
         return estimates
-    kind = sample.choose("kernel", "iid", "fisher", model=model)
+    kind = sample.choose("signs", "kernel", "iid", "fisher", model=model)
+    tail = sample.n * min(tau, 1.0 - tau) / stacked.shape[1]
+    if kind == "signs" and sample.n * stacked.shape[1] ** 2 > MOST_WORK:
+        kind = "kernel"
     squares = sample.s * each
     plain = factor(sample.design, squares, fit_intercept=model.fit_intercept)
     estimates.df_model, left = float(plain.rank), sample.n - plain.rank
@@ -202,6 +226,8 @@ def quantile_estimate(model: Any, sample: Sample, tau: float, alpha: float) -> E
             "noise there cannot be estimated."
         )
         return estimates
+    if kind == "signs":
+        return _from_signs(model, sample, estimates, plain, tau, loss / float(sample.s.sum()))
     root, middle = plain, np.eye(plain.rank)
     if kind == "fisher":
         middle *= size**2 / (tau * (1.0 - tau))
@@ -223,6 +249,50 @@ def quantile_estimate(model: Any, sample: Sample, tau: float, alpha: float) -> E
             )
     _finish(model, sample, estimates, root, middle, 0.0, left)
     estimates.method = f"{words}, Student's t with {left:.6g} degrees of freedom"
+    if tail < FEWEST_TAIL_ROWS:
+        estimates.has_intervals = False
+        estimates.notes.append(
+            f"no intervals and no p-values: {tail:.3g} rows for each parameter lie beyond the quantile, and "
+            f"intervals from an estimated density keep their level from about {FEWEST_TAIL_ROWS:g} on. "
+            "covariance='signs' needs no density."
+        )
+    return estimates
+
+
+def _from_signs(
+    model: Any, sample: Sample, estimates: Estimates, root: Root, tau: float, loss: float
+) -> Estimates:
+    """Intervals and p-values from the law of the signs; no standard errors."""
+    estimates.identified, estimates.condition = root.identified, root.condition
+    if not root.identified.all():
+        estimates.notes += collinearity(root, sample.parameters(model.fit_intercept))
+        estimates.notes.append("no intervals: drop the features that are not identified first.")
+        return estimates
+    rows = np.repeat(np.arange(len(sample.s)), sample.copies.astype(np.intp))
+    A = to_numpy(sample.design.dot(np.eye(len(sample.names))))[rows]
+    if model.fit_intercept:
+        A = np.column_stack([np.ones(len(A)), A])
+    each = (sample.s / np.maximum(sample.copies, 1e-300))[rows]
+    each /= math.sqrt(float(np.mean(each**2)))  # weights have no unit here
+    rough = np.sqrt(np.diag(np.linalg.inv((A.T * each**2) @ A)) / (tau * (1.0 - tau))) * loss
+    found = sign_intervals(
+        A, sample.targets()[rows, 0], each, tau, estimates.coef[0], rough, sample.level
+    )
+    estimates.low, estimates.high = found.low[None], found.high[None]
+    estimates.p_value = found.p_value[None]
+    estimates.method = (
+        "none; intervals and p-values from the law of the signs of the residuals, which holds for any "
+        "noise (conservative)"
+    )
+    if np.isnan(found.low).any():
+        names = sample.parameters(model.fit_intercept)
+        missing = [name for name, end in zip(names, found.low, strict=True) if math.isnan(end)]
+        tail = sample.n * min(tau, 1.0 - tau) / A.shape[1]
+        estimates.notes.append(
+            f"no interval for {', '.join(missing[:8])}: {tail:.3g} rows for each parameter lie beyond the "
+            f"{tau:g}-quantile, too few to bound it from both sides. Use more rows, fewer features, or a "
+            "quantile closer to the median."
+        )
     return estimates
 
 
