@@ -15,7 +15,7 @@ So where a section has two statistical sentences, each is computed with half of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -129,10 +129,7 @@ def generalisation(
     caveat = FIXED + repeated_words(model, rows)
     claims = [generalisation_claim(statistics, best, "", words, source="GEN-4", caveat=caveat)]
     # the reference is measured, but is not one of the models to choose from
-    chosen_from = np.where(reference[:, None, None], np.nan, statistics.evidence)
-    own = replace(statistics, evidence=chosen_from)
-    several = int(np.isfinite(own.evidence[:, 0, 0]).sum()) > 1
-    excess = excess_claim(own, best, "") if several else None
+    excess = excess_claim(statistics, best, "", excluded=reference)
     claims += [] if excess is None else [excess]
     if model.task == "regression":
         found = model.predict_encoded(X)
