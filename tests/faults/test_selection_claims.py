@@ -116,9 +116,11 @@ def test_groups_whatever_the_splitter() -> None:
         model.cv = KFold(4)  # too late
         counts_groups(surefit.verify(model, X, COINS))
     torn = KFold(4, shuffle=True, random_state=0)
-    result = cross_validate(TREE, X, COINS, groups=groups, cv=torn)
+    with pytest.warns(UserWarning, match="groups parameter is ignored"):
+        result = cross_validate(TREE, X, COINS, groups=groups, cv=torn)
     says_nothing(result.certificate_, "4 of the 4 folds test rows of groups")
-    curve = learning_curve(TREE, X, COINS, groups=groups, cv=torn, train_sizes=[1.0])
+    with pytest.warns(UserWarning, match="groups parameter is ignored"):
+        curve = learning_curve(TREE, X, COINS, groups=groups, cv=torn, train_sizes=[1.0])
     says_nothing(curve.certificate_, "4 of the 4 folds test rows of groups")
 
 
