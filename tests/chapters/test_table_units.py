@@ -284,14 +284,14 @@ def test_too_few_groups_are_refused() -> None:
 
 
 def test_intervals_that_say_little_are_uninformative() -> None:
-    """Ten held-out rows: between 0.008 and 0.67 was marked as a success."""
-    model = fit_table(numbers(40), "y", **QUICK)
+    """Six held-out rows leave nearly every error possible."""
+    model = fit_table(numbers(24), "y", **QUICK)
     found = claim(model, "generalisation")
     assert found.status is Status.UNINFORMATIVE
     assert found.low is not None
     assert found.high is not None
-    assert found.high - found.low > 0.5
-    assert "held out, not 10, would" in found.statement
+    assert found.high - found.low > 0.8
+    assert "too wide to tell much: 6 test rows, where" in found.statement
 
 
 def test_a_choice_among_models_that_were_not_measured_is_undecided() -> None:
@@ -299,7 +299,7 @@ def test_a_choice_among_models_that_were_not_measured_is_undecided() -> None:
     model = fit_table(numbers(), "y", reference=False, models=["logistic", "linear", "svm"])
     found = claim(model, "selection excess")
     assert found.status is Status.UNDECIDED
-    assert "measured 3 of the 10 models of the plan" in found.statement
+    assert "7 of the 10 candidates were not measured" in found.statement
 
 
 def test_a_model_is_compared_with_a_constant() -> None:
