@@ -198,6 +198,11 @@ class FairLogistic(LogOddsClassifier, UsesSensitive):
         yield from wrong_shape(self, "coef_", 1, self.n_features_in_)
         yield from wrong_shape(self, "intercept_", 1)
         yield from wrong_shape(self, "n_iter_", 1)
+        if not self.fit_intercept and np.any(np.asarray(self.intercept_) != 0.0):
+            yield "intercept_ is not 0, and fit_intercept is False"
+        steps = np.asarray(self.n_iter_)
+        if steps.dtype.kind not in "iu" or (steps < 0).any() or (steps > self.max_iter).any():
+            yield f"n_iter_ is {steps.tolist()}: not whole numbers from 0 to max_iter={self.max_iter}"
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
