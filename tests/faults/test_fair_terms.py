@@ -29,6 +29,7 @@ from surefit.fair._threshold_claims import (
 from surefit.fair.criteria import gap, group_rates
 from surefit.fair.decorrelate import covariance_claim, means_claim
 from surefit.linear_model import LogisticRegression
+from surefit.model_selection.bounds import clopper_pearson
 
 EPS = float(np.finfo(np.float64).eps)
 RNG = np.random.default_rng(0)
@@ -493,6 +494,22 @@ def test_calibration_is_refuted_on_either_side(side: str) -> None:
     )["attributes"]["x"]
     assert not even["refuted"]
     assert even["low"] == 0.0 < even["high"]
+
+
+def test_limits_of_calibration_hold_for_all_cells_and_unequal_probabilities() -> None:
+    """More cells make wider limits; so does a sum of unequal Bernoulli variables (Hoeffding 1956)."""
+    n = 60
+    score, y = np.full(2 * n, 0.55), np.tile([0, 1], n)
+    codes = np.repeat([0, 1], n)
+    one = calibration_table(
+        score[:n], y[:n], {"x": (["a"], codes[:n])}, {"x": [0]}, 0.05, 30
+    )["attributes"]["x"]["cells"][0]  # fmt: skip
+    two = calibration_table(score, y, {"x": (["a", "b"], codes)}, {"x": [0, 1]}, 0.05, 30)
+    first = two["attributes"]["x"]["cells"][0]
+    assert two["intervals"] == 2
+    assert first["low"] < one["low"] < one["high"] < first["high"]
+    low, high = clopper_pearson(n // 2, n, 0.05)
+    assert one["low"] < low < high < one["high"]
 
 
 def test_an_interval_wider_than_half_the_range_is_uninformative() -> None:
