@@ -512,6 +512,23 @@ def test_limits_of_calibration_hold_for_all_cells_and_unequal_probabilities() ->
     assert one["low"] < low < high < one["high"]
 
 
+def test_delta_is_shared_between_rates_and_calibration() -> None:
+    """Half of it each where there are scores; all intervals of rates count, those of all rows included."""
+    group = np.where(GROUP > 0, "b", "a")
+    score = np.full(N, 0.45)
+    plain = audit(Y, SCORE > 0.5, sensitive=group, delta=0.05)
+    both = audit(Y, SCORE > 0.5, score, sensitive=group, delta=0.1)
+    assert both.calibration is not None
+    assert both.calibration["delta"] == 0.05
+    assert both.gaps == plain.gaps
+    hits, rows = int((SCORE > 0.5)[group == "a"].sum()), int((group == "a").sum())
+    low, high = clopper_pearson(
+        hits, rows, 0.05, models=7 * 3
+    )  # seven rates, two groups and all rows
+    found = plain.table[0]["rates"]["selection"]
+    assert (found["low"], found["high"]) == (float(low), float(high))
+
+
 def test_an_interval_wider_than_half_the_range_is_uninformative() -> None:
     y = np.tile([0, 1], 20)
     decision = np.tile([0, 0, 1, 1], 10)
