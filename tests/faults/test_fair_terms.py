@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from surefit import Status, verify
-from surefit.fair import Decorrelate, FairLogistic, GroupThresholds, audit
+from surefit.fair import Decorrelate, FairLogistic, GroupThresholds, audit, proxies
 from surefit.fair._calibration import calibration_table
 from surefit.fair._curves import curves
 from surefit.fair._logistic_claims import covariance_bound, logistic_claims, metric
@@ -527,6 +527,20 @@ def test_delta_is_shared_between_rates_and_calibration() -> None:
     )  # seven rates, two groups and all rows
     found = plain.table[0]["rates"]["selection"]
     assert (found["low"], found["high"]) == (float(low), float(high))
+
+
+@pytest.mark.spec("FAIR-1")
+def test_limits_of_balanced_accuracy_are_means_over_both_groups() -> None:
+    """A rule that is always right, or always wrong, on 40 rows of one group and 160 of the other."""
+    sex = np.repeat([0, 1], [100, 100])
+    test = np.repeat([0, 1], [40, 160])
+    for truth, hits in ((test, test), (1 - test, np.zeros(0))):
+        found = proxies(sex[:, None] + 0.0, sex, test=(test[:, None] + 0.0, truth))
+        rows = [int((truth == code).sum()) for code in (0, 1)]
+        limits = [clopper_pearson(n if len(hits) else 0, n, 0.05, models=3) for n in rows]
+        assert found["balanced_accuracy"] == float(len(hits) > 0)
+        assert found["balanced_low"] == pytest.approx(np.mean([low for low, _ in limits]))
+        assert found["balanced_high"] == pytest.approx(np.mean([high for _, high in limits]))
 
 
 def test_an_interval_wider_than_half_the_range_is_uninformative() -> None:
