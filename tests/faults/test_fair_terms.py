@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from surefit import Status, verify
-from surefit.fair import Decorrelate, FairLogistic, GroupThresholds, audit
+from surefit.fair import Decorrelate, FairLogistic, GroupThresholds, audit, proxies
 from surefit.fair._calibration import calibration_table
 from surefit.fair._curves import curves
 from surefit.fair._logistic_claims import covariance_bound, logistic_claims, metric
@@ -29,6 +29,7 @@ from surefit.fair._threshold_claims import (
 from surefit.fair.criteria import gap, group_rates
 from surefit.fair.decorrelate import covariance_claim, means_claim
 from surefit.linear_model import LogisticRegression
+from surefit.model_selection.bounds import clopper_pearson
 
 EPS = float(np.finfo(np.float64).eps)
 RNG = np.random.default_rng(0)
@@ -155,7 +156,7 @@ def test_a_cost_below_the_bound_is_no_success() -> None:
     found = randomised_claims(FOUND, forged, "demographic_parity", COSTS)
     assert statuses(found) == {"optimal rule": "FAILS", "equal rates": "FAILS"}
     wide = deterministic_claims(FOUND, forged, "demographic_parity", COSTS, 0.0, full=True)
-    assert statuses(wide)["optimal rule"] == "FAILS"
+    assert statuses(wide) == {"optimal rule": "FAILS", "equal rates": "FAILS"}
 
 
 @pytest.mark.parametrize("constraint", RATES)
@@ -209,6 +210,28 @@ def test_single_thresholds_that_cost_one_row_more_are_not_optimal(constraint: st
             forged = (thresholds, rule[1], rule[2])
             claims = deterministic_claims(FOUND, forged, constraint, COSTS, 0.2, full=True)
             assert statuses(claims)["optimal rule"] == "FAILS"
+
+
+def test_single_thresholds_that_cost_a_little_more_are_not_optimal() -> None:
+    """As many mistakes of another kind, one of which costs a millionth more."""
+    costs = (1.0, 1.0 + 1e-6)
+    score, y = np.tile([4.0, 3.0, 2.0, 1.0], 2), np.tile([1, 0, 1, 0], 2)
+    found = curves(score, y.astype(np.int64), np.repeat([0, 1], 4), 2)
+    thresholds, multipliers = np.full((2, 1), 1.5), np.zeros((2, 1))  # one false positive a group
+    for forged, status in ((1.5, "HOLDS"), (3.5, "FAILS")):  # or one false negative
+        thresholds[0] = forged
+        rule = (thresholds, np.ones((2, 1)), multipliers)
+        claims = deterministic_claims(found, rule, "demographic_parity", costs, 1.0, full=True)
+        assert statuses(claims) == {"optimal rule": status, "equal rates": "HOLDS"}
+
+
+def test_a_label_that_no_row_has_is_a_failed_claim() -> None:
+    rule = GroupThresholds("passthrough").fit(SCORE[:, None], Y, sensitive=GROUP)
+    X, y, groups = logistic_example()
+    fair = FairLogistic().fit(X, y, sensitive=groups)
+    for model, rows, beside in ((rule, SCORE[:, None], GROUP), (fair, X, groups)):
+        found = model.verify(rows, np.zeros(len(rows), dtype=int), sensitive=beside)
+        assert "labels" in [claim.name for claim in found.failed]
 
 
 def test_other_groups_and_labels_are_a_failed_claim() -> None:
@@ -309,7 +332,8 @@ def test_a_covariance_of_ten_floors_is_noticed(column: int) -> None:
     centred = attributes[:, 0] - attributes[:, 0].mean()
     size = np.abs(features[:, column]).max()
     forged = changed.copy()
-    forged[:, column] += 10.0 * honest.bound * size / np.sqrt((centred**2).mean()) * centred
+    floor = 64.0 * EPS * (1.0 + np.sqrt(len(features))) * 2  # two attributes
+    forged[:, column] += 10.0 * floor * size / np.sqrt((centred**2).mean()) * centred
     assert covariance_claim(features, forged, attributes, 1.0).status is Status.FAILS
     assert means_claim(features, forged, np.zeros(3)).status is Status.HOLDS
 
@@ -320,7 +344,8 @@ def test_a_mean_moved_by_ten_floors_is_noticed(column: int) -> None:
     honest = means_claim(features, changed, np.zeros(3))
     assert honest.status is Status.HOLDS
     forged = changed.copy()
-    forged[:, column] += 10.0 * honest.bound * np.abs(features[:, column]).max()
+    floor = 64.0 * EPS * (1.0 + np.sqrt(len(features)))
+    forged[:, column] += 10.0 * floor * np.abs(features[:, column]).max()
     assert means_claim(features, forged, np.zeros(3)).status is Status.FAILS
     assert covariance_claim(features, forged, attributes, 1.0).status is Status.HOLDS
 
@@ -344,6 +369,10 @@ def test_nan_in_a_feature_never_holds(hole: float) -> None:
         assert covariance_claim(features, broken, attributes, 1.0).status is Status.FAILS
         assert means_claim(features, broken, np.zeros(3)).status is Status.FAILS
         assert means_claim(features, changed, np.full(3, np.nan)).status is Status.FAILS
+        both = features.copy()
+        both[7, 1] = hole
+        assert covariance_claim(both, broken, attributes, 1.0).status is Status.FAILS
+        assert means_claim(both, broken, np.zeros(3)).status is Status.FAILS
 
 
 # -------------------------------------------------------------------- attributes that are not those of a fit
@@ -465,6 +494,53 @@ def test_calibration_is_refuted_on_either_side(side: str) -> None:
     )["attributes"]["x"]
     assert not even["refuted"]
     assert even["low"] == 0.0 < even["high"]
+
+
+def test_limits_of_calibration_hold_for_all_cells_and_unequal_probabilities() -> None:
+    """More cells make wider limits; so does a sum of unequal Bernoulli variables (Hoeffding 1956)."""
+    n = 60
+    score, y = np.full(2 * n, 0.55), np.tile([0, 1], n)
+    codes = np.repeat([0, 1], n)
+    one = calibration_table(
+        score[:n], y[:n], {"x": (["a"], codes[:n])}, {"x": [0]}, 0.05, 30
+    )["attributes"]["x"]["cells"][0]  # fmt: skip
+    two = calibration_table(score, y, {"x": (["a", "b"], codes)}, {"x": [0, 1]}, 0.05, 30)
+    first = two["attributes"]["x"]["cells"][0]
+    assert two["intervals"] == 2
+    assert first["low"] < one["low"] < one["high"] < first["high"]
+    low, high = clopper_pearson(n // 2, n, 0.05)
+    assert one["low"] < low < high < one["high"]
+
+
+def test_delta_is_shared_between_rates_and_calibration() -> None:
+    """Half of it each where there are scores; all intervals of rates count, those of all rows included."""
+    group = np.where(GROUP > 0, "b", "a")
+    score = np.full(N, 0.45)
+    plain = audit(Y, SCORE > 0.5, sensitive=group, delta=0.05)
+    both = audit(Y, SCORE > 0.5, score, sensitive=group, delta=0.1)
+    assert both.calibration is not None
+    assert both.calibration["delta"] == 0.05
+    assert both.gaps == plain.gaps
+    hits, rows = int((SCORE > 0.5)[group == "a"].sum()), int((group == "a").sum())
+    low, high = clopper_pearson(
+        hits, rows, 0.05, models=7 * 3
+    )  # seven rates, two groups and all rows
+    found = plain.table[0]["rates"]["selection"]
+    assert (found["low"], found["high"]) == (float(low), float(high))
+
+
+@pytest.mark.spec("FAIR-1")
+def test_limits_of_balanced_accuracy_are_means_over_both_groups() -> None:
+    """A rule that is always right, or always wrong, on 40 rows of one group and 160 of the other."""
+    sex = np.repeat([0, 1], [100, 100])
+    test = np.repeat([0, 1], [40, 160])
+    for truth, hits in ((test, test), (1 - test, np.zeros(0))):
+        found = proxies(sex[:, None] + 0.0, sex, test=(test[:, None] + 0.0, truth))
+        rows = [int((truth == code).sum()) for code in (0, 1)]
+        limits = [clopper_pearson(n if len(hits) else 0, n, 0.05, models=3) for n in rows]
+        assert found["balanced_accuracy"] == float(len(hits) > 0)
+        assert found["balanced_low"] == pytest.approx(np.mean([low for low, _ in limits]))
+        assert found["balanced_high"] == pytest.approx(np.mean([high for _, high in limits]))
 
 
 def test_an_interval_wider_than_half_the_range_is_uninformative() -> None:
