@@ -44,6 +44,26 @@ def fit(
         list[str] | None, typer.Option(help="Columns that nobody can change, for robustness.")
     ] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that tells which rows belong together, such as a patient's number: no split "
+            "separates them."
+        ),
+    ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that tells when a row was made: train on the past, test on the future."
+        ),
+    ] = None,
+    rows_are_independent: Annotated[
+        bool,
+        typer.Option(
+            "--rows-are-independent",
+            help="Say that no rows belong together, although some are alike.",
+        ),
+    ] = False,
     role: Annotated[
         list[str] | None,
         typer.Option(help="NAME=ROLE: read a column as numeric, categorical, date, ..."),
@@ -62,8 +82,12 @@ def fit(
         ),
     ] = None,
     time: Annotated[float, typer.Option(help="Seconds for everything.")] = 60.0,
-    holdout: Annotated[float, typer.Option(help="Share of rows kept aside for the test.")] = 0.25,
+    holdout: Annotated[float, typer.Option(help="Share of rows held out for the test.")] = 0.25,
     confidence: Annotated[float, typer.Option(help="Of the statistical claims.")] = 0.95,
+    fairness_tolerance: Annotated[
+        float,
+        typer.Option(help="Largest acceptable gap between groups of a sensitive column, 0 to 1."),
+    ] = 0.05,
     refit: Annotated[
         bool,
         typer.Option(
@@ -130,6 +154,10 @@ def fit(
         raise typer.BadParameter(
             f"--confidence must lie between 0 and 1, got {confidence}; 0.95 is 95 %"
         )
+    if not 0.0 <= fairness_tolerance <= 1.0:
+        raise typer.BadParameter(
+            f"--fairness-tolerance must lie between 0 and 1, got {fairness_tolerance}; 0.05 is 5 points"
+        )
     folder = out if out is not None else Path(f"{_stem(table.name)}-surefit")
     _check_folder(folder)
     options = {
@@ -144,6 +172,10 @@ def fit(
         "holdout": holdout,
         "delta": round(1.0 - confidence, 12),
         "refit": refit,
+        "group": group,
+        "time_column": time_column,
+        "rows_are_independent": rows_are_independent,
+        "fairness_tolerance": fairness_tolerance,
         "reference": reference,
         "seed": seed,
     }
