@@ -159,6 +159,8 @@ def test_an_exact_fit_of_the_majority():
     off.coef_ = (
         model.coef_ * 1.001
     )  # no row is within reach then, so the gradient is 0 all the same
+    assert "outliers_" in surefit.verify(off, X, y)["attributes"].statement
+    off.outliers_ = np.ones(100, dtype=bool)
     report = surefit.verify(off, X, y)
     assert report["gradient"].status is Status.HOLDS
     assert report["scale"].status is Status.FAILS
@@ -182,6 +184,7 @@ def test_a_worse_start_is_not_passed_off():
     assert model.certificate_["start"].status is Status.HOLDS
     lost = copy.deepcopy(model)
     lost.intercept_ = 1e6  # no row within reach: stationary, and useless
+    lost.outliers_ = np.ones(100, dtype=bool)
     report = surefit.verify(lost, X, y)
     assert report["gradient"].status is Status.HOLDS
     assert report["start"].status is Status.FAILS

@@ -210,7 +210,7 @@ class Ridge(LinearRegressor):
 
     def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
         yield from super()._inconsistencies(X, y, sample_weight)
-        yield from wrong_counts(self, least=1, n_iter_=(1 if y.ndim == 1 else y.shape[1],))
+        yield from wrong_counts(self, n_iter_=(1 if y.ndim == 1 else y.shape[1],))
         method = "coordinate" if self.positive else "direct"
         if self.method_ != method:
             yield f"method_ is {self.method_!r}; with positive={self.positive} it is {method!r}"
