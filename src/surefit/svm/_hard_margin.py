@@ -65,6 +65,11 @@ def hard_margin_claims(
     statement = (
         f"y(<x, w> + b) >= 1 for every row, to within {short:.1e}; the {words} is {distance:.6g}"
     )
+    if not 1.0 - least <= max(tol, rounding):
+        statement = (
+            f"the least y(<x, w> + b) is {least:.6g}, where a hard margin needs 1; the {words} is "
+            f"{distance:.6g}"
+        )
     impossible = proof is not None and proof.status is Status.HOLDS
     if impossible:
         statement = (
