@@ -161,5 +161,5 @@ def _farkas_claim(
 
 def _rows_of(design: Design, rows: NDArray[np.intp]) -> Any:
     """Some rows, as an array or a sparse matrix."""
-    X = getattr(design, "X", None)
+    X: Any = getattr(design, "X", None)
     return X.tocsr()[rows] if sp.issparse(X) else design.home()[rows]
