@@ -95,7 +95,7 @@ def test_the_responsibilities_of_predict_proba_are_checked(model, X, wrong, monk
 
     def forged(self, rows):
         q = honest(self, rows)
-        return q[:, ::-1] if wrong == "shares" else q * 1.001
+        return q[:, ::-1] if wrong == "shares" else q * (1.0 + 1e-8)
 
     monkeypatch.setattr(type(model), "_proba", forged)
     assert status_of(model, X, "responsibilities") is Status.FAILS
