@@ -225,6 +225,19 @@ def test_single_thresholds_that_cost_a_little_more_are_not_optimal() -> None:
         assert statuses(claims) == {"optimal rule": status, "equal rates": "HOLDS"}
 
 
+@pytest.mark.parametrize("constraint", RATES)
+def test_single_thresholds_keep_to_the_tolerance(constraint: str) -> None:
+    """Every group at its own best threshold, judged at the spread of the rates and at half of it."""
+    thresholds = np.array([[c.thresholds[int(np.argmax(c.gain(COSTS)))]] for c in FOUND])
+    rule = thresholds, np.ones((3, 1)), np.zeros((3, len(FOUND[0].rates(constraint))))
+    found = deterministic_claims(FOUND, rule, constraint, COSTS, 1.0, full=False)
+    spread = {claim.name: claim for claim in found}["equal rates"].observed
+    assert spread > 0.01
+    for tolerance, status in ((spread, "HOLDS"), (spread - 1e-9, "FAILS"), (spread / 2, "FAILS")):
+        claims = deterministic_claims(FOUND, rule, constraint, COSTS, tolerance, full=False)
+        assert statuses(claims)["equal rates"] == status
+
+
 def test_a_label_that_no_row_has_is_a_failed_claim() -> None:
     rule = GroupThresholds("passthrough").fit(SCORE[:, None], Y, sensitive=GROUP)
     X, y, groups = logistic_example()

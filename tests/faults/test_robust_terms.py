@@ -17,7 +17,7 @@ import pytest
 from surefit import Status
 from surefit.linear_model import LogisticRegression
 from surefit.neighbors import KNeighborsClassifier
-from surefit.robust import Threat, adversarial_risk
+from surefit.robust import Threat, adversarial_risk, pgd
 from surefit.robust._risk_claims import (
     bracket_claim,
     certified_claim,
@@ -163,6 +163,45 @@ def test_a_formula_that_disagrees_on_one_row_is_noticed(right: bool, kind: str) 
     assert (found["closed form"].status, found["closed form"].observed) == (Status.FAILS, 1.0)
 
 
+def test_a_row_that_the_model_has_wrong_is_never_certified() -> None:
+    """Whatever the formula says of it."""
+    model = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
+    right = model.predict(X[REST]) == Y[REST]
+    place = int(np.argmax(np.where(right, np.abs(model.decision_function(X[REST])), 0.0)))
+    forged = Swapped(model, X[REST][place : place + 1])
+    found = adversarial_risk(forged, X[REST], Y[REST], (0.0, 0.01), attacks=())
+    assert found.certified_accuracy[0] == right.mean() - 1.0 / len(right)
+
+
+def test_a_row_that_fell_stays_broken_at_larger_radii() -> None:
+    """An attack that finds nothing at a larger radius: what it found at the smaller one is allowed there."""
+    model = SVC().fit(X[TRAIN], Y[TRAIN])
+
+    def lazy(known: Any, rows: Any, labels: Any, threat: Threat, **options: Any) -> Any:
+        return pgd(
+            known, rows, labels, threat.with_eps(0.5 if threat.eps < 1.0 else 0.0), **options
+        )
+
+    found = adversarial_risk(model, X[REST], Y[REST], (0.0, 0.5, 1.0), attacks=[lazy])
+    assert found.attacked_accuracy[1] < found.attacked_accuracy[0]
+    assert found.attacked_accuracy[2] <= found.attacked_accuracy[1]
+
+
+def test_worst_points_that_keep_their_label_are_noticed() -> None:
+    """A linear model whose labels off the rows are those of the nearest row, so that nothing ever falls."""
+    model = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
+
+    class Stubborn(Swapped):
+        def predict(self, rows: Any) -> Any:
+            gaps = np.square(np.asarray(rows)[:, None, :] - X[REST][None]).sum(axis=2)
+            return self.model.predict(X[REST][gaps.argmin(axis=1)])
+
+    forged = Stubborn(model, X[REST][:0])
+    found = adversarial_risk(forged, X[REST], Y[REST], (0.0, 0.05), attacks=()).certificate
+    assert found["closed form"].status is Status.HOLDS
+    assert found["attacked accuracy"].status is Status.FAILS
+
+
 def test_neighbours_that_vote_otherwise_are_noticed() -> None:
     model = KNeighborsClassifier(3).fit(X[TRAIN], Y[TRAIN])
     forged = copy.deepcopy(model)
@@ -268,7 +307,11 @@ def test_certified_rows_are_bounded_and_stand(evaluated: Any) -> None:
     more = found.certified.copy()
     more[fallen[0]] = True
     both = again(evaluated, certified=more)["certified rows"]
-    assert both.status is Status.FAILS
+    assert (both.status, both.observed) == (Status.FAILS, 2.0)
+    robust = found.robust.copy()
+    robust[np.flatnonzero(found.certified)[0]] = False  # bounded, and counted as broken
+    fell = again(evaluated, robust=robust)["certified rows"]
+    assert (fell.status, fell.observed) == (Status.FAILS, 1.0)
     assert "1 were broken by an attack, and 1 have no positive lower bound" in both.statement
     none = again(evaluated, certified=np.zeros_like(found.certified))
     assert none["certified rows"].status is Status.UNINFORMATIVE
