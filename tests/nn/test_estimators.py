@@ -34,6 +34,9 @@ class Net(nn.Module):
         return self.body(x)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::surefit.CertificateWarning")  # of few epochs
+
+
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(0)
