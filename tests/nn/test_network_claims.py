@@ -388,5 +388,7 @@ def test_weight_norms_are_copied_from_a_file(tmp_path):
         return nn.utils.weight_norm(nn.Linear(n_features, n_outputs))
 
     X, y, _ = table()
-    surefit.save(NeuralClassifier(normed, epochs=20, lr=0.1, random_state=0).fit(X, y), tmp_path / "model")
+    surefit.save(
+        NeuralClassifier(normed, epochs=20, lr=0.1, random_state=0).fit(X, y), tmp_path / "model"
+    )
     assert surefit.verify(surefit.load(tmp_path / "model", module=normed), X, y).ok

@@ -436,8 +436,8 @@ def too_large(largest: float, dtype: torch.dtype) -> ValueError:
 
 def _writable(X: NDArray[Any]) -> NDArray[Any]:
     """torch wants memory that may be written, in order, of a type that it has."""
-    X = np.ascontiguousarray(X)
-    return X if X.flags.writeable else X.copy()
+    X = np.ascontiguousarray(X)  # which leaves a single row of a reversed array as it is
+    return X if X.flags.writeable and min(X.strides, default=0) >= 0 else X.copy()
 
 
 def _checked_tensor(X: Any) -> Any:
