@@ -6,6 +6,8 @@ learnt from, and a mean over it counts each distinct text once.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,9 @@ from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind, Status
 
-__all__ = ["below_claim", "copies_of", "hold_out", "other_split"]
+__all__ = [
+    "below_claim", "beside_constant", "constant_loss", "copies_of", "hold_out", "other_split",
+]  # fmt: skip
 
 _ROUNDING = 1e-12  # a loss that is equal to rounding is not below
 _SHARE = 0.01  # of the other loss: less says too little to be a success
@@ -86,6 +90,33 @@ def other_split(model: Any, copies: NDArray[np.int64]) -> str:
         f"the {np.size(held)} held-out texts on record are not the {len(drawn)} that the fit's seed draws "
         "from these texts"
     )
+
+
+def constant_loss(noise: float) -> float:
+    """The least loss of a score that is the same for all pairs, with so many noise words for each of them.
+
+    log(1 + e^-c) + k log(1 + e^c) is least at e^c = 1/k: such a score tells no pair from another one.
+
+    Examples
+    --------
+    >>> round(constant_loss(1), 4), round(constant_loss(5), 4)
+    (1.3863, 2.7034)
+    """
+    return math.log1p(noise) + (noise * math.log1p(1.0 / noise) if noise > 0.0 else 0.0)
+
+
+def beside_constant(claim: Claim, constant: float, gap: float) -> Claim:
+    """The claim, uninformative where a score that is the same for all pairs does as well.
+
+    ``gap`` is by how much the loss may be below that of the constant; positive where it may be above.
+    """
+    if claim.status is not Status.HOLDS or gap <= 0.0:
+        return claim
+    words = (
+        f"{claim.statement}; a score that is the same for all pairs reaches {constant:.4g}: that pairs are "
+        "told apart is not shown"
+    )
+    return replace(claim, statement=words, status=Status.UNINFORMATIVE)
 
 
 def below_claim(name: str, statement: str, loss: float, other: float, source: str) -> Claim:

@@ -8,7 +8,7 @@ The drawn words are a function of a fixed seed and the counts, so that everyone 
 
 - "loss": the recorded mean over some sentences is that of these vectors.
 - "better than untrained": it is below that of output vectors 0, log 2 for each product; by less than a
-  hundredth is uninformative.
+  hundredth, or above a score that is the same for all products, is uninformative.
 - "words": the words occur as often as recorded.
 - "every word": the recorded mean loss of all words, each with another one as noise: some sentences leave out
   most of the rare words.
@@ -36,7 +36,7 @@ from scipy.special import expit
 from ..certificate import Claim, Kind
 from ..model_selection.bounds import empirical_bernstein
 from ._embedding import wrong_counts
-from ._held_out import below_claim, copies_of, other_split
+from ._held_out import below_claim, beside_constant, constant_loss, copies_of, other_split
 from ._skipgram_claims import noise_claim
 
 __all__ = ["claims", "drawn", "noise_shares", "some"]
@@ -80,16 +80,20 @@ def claims(model: Any, encoded: Any, train: Any, held: Any) -> list[Claim]:
     found, free, size = _mean_loss(model, *some(encoded, train))
     away = abs(float(model.loss_) - found)
     bound = 1e-10 * (1.0 + size)
+    constant = constant_loss(max(free / math.log(2.0) - 1.0, 0.0))
     out = [
         Claim.check(
             "loss",
             f"the mean loss of a word is {found:.6g}, which the record misses by {away:.2g}",
             Kind.EXACT, away, bound, "TXT-7",
         ),
-        below_claim(
-            "better than untrained",
-            f"the mean loss of a word is {found:.6g}, that of untrained vectors {free:.6g}",
-            found, free, "TXT-7",
+        beside_constant(
+            below_claim(
+                "better than untrained",
+                f"the mean loss of a word is {found:.6g}, that of untrained vectors {free:.6g}",
+                found, free, "TXT-7",
+            ),
+            constant, found - constant,
         ),
         _words_claim(model, encoded),
         _gradient_claim(model, *some(encoded, train, _STEPS)),
@@ -126,7 +130,9 @@ def _held_claim(model: Any, encoded: Any, held: Any) -> Claim:
         f"on held-out sentences the mean loss of a word is {losses.mean():.4g}, which differs from that of "
         f"untrained vectors by {gain:.4g} ± {radius:.2g} with probability {1 - _DELTA:g}"
     )
-    return Claim.criterion(name, statement, kind, gain, gain - radius, gain + radius, 0.0, "TXT-7")
+    claim = Claim.criterion(name, statement, kind, gain, gain - radius, gain + radius, 0.0, "TXT-7")
+    constant = constant_loss(float(untrained.mean()) / math.log(2.0) - 1.0)
+    return beside_constant(claim, constant, gain + radius + float(untrained.mean()) - constant)
 
 
 def _drawn_losses(model: Any, encoded: Any, rows: Any) -> tuple[Array, Array, tuple[float, float]]:

@@ -13,7 +13,8 @@ over the drawn ones. At zero outputs the loss is (1 + k) log 2: chance.
 
 - "loss": the recorded loss is that of these vectors on the drawn pairs.
 - "better than chance": the mean loss over *all* pairs of the text is below chance, with probability 0.95;
-  undecided where chance lies within the radius.
+  undecided where chance lies within the radius, uninformative where a score that is the same for all pairs
+  does as well: its loss is log(1 + k) + k log(1 + 1/k).
 - "held-out loss": the same for texts that no step saw, where some were held out: those that the recorded seed
   draws, and no copies of others. (Their words were counted.)
 - "words": the words occur as often as recorded.
@@ -42,7 +43,7 @@ from scipy.special import expit
 from ..certificate import Claim, Kind
 from ..model_selection.bounds import empirical_bernstein
 from ._embedding import wrong_counts
-from ._held_out import copies_of, other_split
+from ._held_out import beside_constant, constant_loss, copies_of, other_split
 from .ngrams import END, hash_ngrams, ngrams
 
 __all__ = [
@@ -165,7 +166,7 @@ class _Drawn:
             self.losses[rows] = np.logaddexp(0.0, signs * scores).sum(axis=1)
         largest = math.prod(_longest(part) for part in (V, Z))
         self.most = (1 + k) * float(np.logaddexp(0.0, largest))
-        self.chance = (1 + k) * math.log(2.0)
+        self.chance, self.constant = (1 + k) * math.log(2.0), constant_loss(k)
 
 
 def _longest(rows: Any) -> float:
@@ -268,7 +269,8 @@ def _chance(name: str, where: str, drawn: _Drawn) -> Claim:
         f"{1 - _DELTA:g}; chance is {drawn.chance:.4g}"
     )
     ends = loss - radius, loss + radius
-    return Claim.criterion(name, words, Kind.STATISTICAL, loss, *ends, drawn.chance, "TXT-5")
+    claim = Claim.criterion(name, words, Kind.STATISTICAL, loss, *ends, drawn.chance, "TXT-5")
+    return beside_constant(claim, drawn.constant, ends[1] - drawn.constant)
 
 
 def _words(model: Any, data: Any) -> Claim:
