@@ -87,8 +87,9 @@ def test_steps_reach_the_loss_of_logistic_regression(K: int) -> None:
     ).fit(X, y)
     assert least - 1e-9 <= model.loss_ <= least + 2e-3
     claim = model.certificate_["gap to logistic regression"]
-    assert claim.status is Status.HOLDS
-    assert claim.observed < 0.25 * math.log(2)  # a bound that says something
+    # 1.3 % of the way from the best constant scores: above the hundredth that counts as a success
+    assert claim.status is Status.UNINFORMATIVE
+    assert claim.observed < 0.01 * math.log(2)
 
 
 def test_one_versus_all_is_a_logistic_regression_for_each_class() -> None:

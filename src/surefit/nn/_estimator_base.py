@@ -292,8 +292,8 @@ class Network(Certified):
 
     def _remedy(self) -> str:
         return (
-            "Scale the features (for instance with StandardScaler), lower the learning rate, or look at the "
-            "layers named above."
+            "Train longer, scale the features and targets (for instance with StandardScaler), lower the "
+            "learning rate, or look at the layers named above."
         )
 
     # ------------------------------------------------------------------ files
