@@ -121,7 +121,8 @@ def _total(hashes: Iterable[tuple[int, int]]) -> tuple[int, int]:
 def _hash_labels(labels: NDArray[Any]) -> tuple[int, int]:
     """Strings and other objects: the sorted distinct values as text, then the codes as numbers."""
     classes, codes = np.unique(labels.astype(str), return_inverse=True)
-    text = hashlib.blake2b("\x1f".join(classes.tolist()).encode(), digest_size=8).digest()
+    names = [name.replace("\\", "\\\\").replace("\x1f", "\\s") for name in classes.tolist()]
+    text = hashlib.blake2b("\x1f".join(names).encode(), digest_size=8).digest()
     first, second = _hash_array(codes.reshape(-1, 1).astype(np.float64) + 1.0)
     return first ^ int.from_bytes(text, "little"), second
 

@@ -214,6 +214,19 @@ def test_label_strings():
     assert len({want} | {fingerprint(np.array(o)) for o in others}) == 6
 
 
+def test_names_of_labels_do_not_run_into_each_other():
+    """Equal codes, and names that are equal one after the other."""
+    pairs = [
+        ("a", "bc"),
+        ("ab", "c"),
+        ("abc", ""),
+        ("a\x1fb", "c"),
+        ("a", "b\x1fc"),
+        ("a\\sb", "c"),
+    ]
+    assert len({fingerprint(np.array(sorted(pair))) for pair in pairs}) == len(pairs)
+
+
 def test_no_accidental_collisions():
     """20,000 tables that differ in a single small integer: none share an identifier."""
     seen = {

@@ -720,3 +720,16 @@ def test_sparse_gradients_that_cannot_be_used_are_told_before_a_step(settings, w
     words_of = np.random.default_rng(0).integers(0, 5, (8, 2))
     with pytest.raises(ValueError, match=words):
         train(module, (words_of, words_of[:, 0] % 2), cross_entropy, **settings)
+
+
+@pytest.mark.parametrize("rest", [{}, {"ema": 0.5}, {"patience": 5}])
+def test_validation_is_in_evaluation_mode(rest):
+    """Without dropout and with running means: the loss on record is that of the weights as they predict."""
+    module = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, 2))
+    held = data(40, seed=1)
+    done = train(module, data(), cross_entropy, epochs=1, batch_size=40, validation=held, **rest)
+    with torch.no_grad():
+        output = module.eval()(torch.from_numpy(held[0]))
+        loss = float(cross_entropy(output, torch.from_numpy(held[1])).mean())
+    assert done.history.validation == pytest.approx([loss], rel=1e-6)
+    assert done.history.last()["validation"] == pytest.approx(loss, rel=1e-6)

@@ -87,8 +87,9 @@ def test_steps_reach_the_loss_of_logistic_regression(K: int) -> None:
     ).fit(X, y)
     assert least - 1e-9 <= model.loss_ <= least + 2e-3
     claim = model.certificate_["gap to logistic regression"]
-    assert claim.status is Status.HOLDS
-    assert claim.observed < 0.25 * math.log(2)  # a bound that says something
+    # 1.3 % of the way from the best constant scores: above the hundredth that counts as a success
+    assert claim.status is Status.UNINFORMATIVE
+    assert claim.observed < 0.01 * math.log(2)
 
 
 def test_one_versus_all_is_a_logistic_regression_for_each_class() -> None:
@@ -161,8 +162,10 @@ def test_tampering_is_seen() -> None:
     assert failed() == {"bags"}
     model.word_counts_ = model.word_counts_ - np.eye(1, len(words), 3, dtype=np.int64)[0]
     slopes = model.probe_slopes_
-    model.probe_slopes_ = np.full_like(slopes, np.nan)
+    model.probe_slopes_ = 1.001 * slopes
     assert failed() == {"gradient"}
+    model.probe_slopes_ = np.full_like(slopes, np.nan)
+    assert failed() == {"attributes"}
     model.probe_slopes_ = slopes
     fewer = {claim.name for claim in surefit.verify(model, X[:10], y[:10]).failed}
     assert {"loss", "data"} <= fewer

@@ -248,9 +248,11 @@ def test_steps_are_compared_with_gradients(given):
     model = SkipGram(**FAST, **given, max_iter=3).fit(texts)
     assert model.certificate_["gradient"].status is Status.HOLDS
     recorded = model.probe_slopes_
-    for wrong in (1.05 * recorded, recorded[1:], np.full_like(recorded, np.nan)):
+    for wrong in (1.05 * recorded, recorded[1:]):
         model.probe_slopes_ = wrong
         assert surefit.verify(model, texts)["gradient"].status is Status.FAILS
+    model.probe_slopes_ = np.full_like(recorded, np.nan)
+    assert "probe_slopes_ holds NaN" in surefit.verify(model, texts)["attributes"].statement
     model.probe_slopes_ = recorded
     model.context_vectors_ = 1.1 * model.context_vectors_
     assert surefit.verify(model, texts)["gradient"].status is Status.FAILS
@@ -267,8 +269,9 @@ def test_other_data_are_seen_whatever_they_are(solver):
         assert "loss" in {claim.name for claim in surefit.verify(model, other).failed}
 
 
-def test_texts_put_aside_without_pairs_decide_nothing():
-    model = SkipGram(**FAST, validation_fraction=0.002).fit([["a"]] * 500 + made_text(n_texts=2))
+def test_held_out_texts_without_pairs_decide_nothing():
+    texts = [[f"alone{i}"] for i in range(500)] + made_text(n_texts=2)
+    model = SkipGram(**FAST, validation_fraction=0.002).fit(texts)
     assert model.certificate_["held-out loss"].status is Status.UNDECIDED
 
 
