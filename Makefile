@@ -6,7 +6,7 @@ PEERS := .venv/.peers
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.venv/numba-cache
 
-.PHONY: demo test test-all browser check bench coverage-spec format clean
+.PHONY: demo test test-all browser check bench mutants coverage-spec format clean
 
 demo: $(STAMP)            ## surefit fit on a bundled table: a model, a certificate and a report in demo-surefit/
 	$(BIN)/surefit fit --out demo-surefit
@@ -32,6 +32,9 @@ check: $(STAMP)           ## lint, formatting, types, import contracts
 
 bench: $(PEERS)           ## everything in docs/benchmarks.md, measured again; ARGS="ols --quick" for a part
 	$(BIN)/python -m benchmarks $(ARGS)
+
+mutants: $(STAMP)         ## small faults planted one at a time: how many do the tests notice? ARGS="--area duality"
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 coverage-spec: $(STAMP)   ## which items of the specification have a passing test; writes docs/spec-coverage.md
 	$(BIN)/python -m tests.spec_coverage

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from ._namespace import clip, samples_like, scale_rows, to_numpy, where
 from ._threads import by_rows, sum_rows
+from ._worst import largest
 from .design import Design, RankRows, RowBlocks
 from .losses import Absolute, Hinge, Loss, Quantile, Softmax
 from .offsets import best_offset
@@ -116,7 +117,7 @@ def _project(
 def _shrunk(theta: Array, s: Array, loss: Absolute | Quantile) -> Array:
     """A dual point scaled towards 0 until it is in the box."""
     ends = where(theta > 0, theta / loss.down, -theta / loss.up)
-    return theta / max(1.0, float(where(s > 0, ends, 0.0).max()))
+    return theta / largest(1.0, float(where(s > 0, ends, 0.0).max()))
 
 
 def within_l1(

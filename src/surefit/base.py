@@ -110,7 +110,15 @@ class Certified(BaseEstimator, ABC):
     ) -> Certificate:
         """All claims again, at the verifier's tolerance: used by :func:`surefit.verify`."""
         check_is_fitted(self)
-        X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=False)
+        notes = tuple(self._notes(tol))
+        try:
+            rows = self._validate_training_data(X, y, sample_weight, reset=False)
+        except (TypeError, ValueError):  # of the data, or of attributes that no longer fit them
+            found = next(Certified._inconsistencies(self, X, y, sample_weight), None)
+            if found is None:
+                raise
+            return Certificate((attributes_claim(found),), "", "", type(self).__name__, notes)
+        X, y, sample_weight = rows
         claims = self._claims_again(X, y, sample_weight, tol)
         data_id = self._data_id(X, y, sample_weight)
         recorded = getattr(self, "certificate_", None)
@@ -120,15 +128,14 @@ class Certified(BaseEstimator, ABC):
             statement = f"these are {words} (fingerprint {data_id})"
             claims.append(Claim.check("data", statement, Kind.EXACT, float(not same), 0.0, "DAT-1"))
         stopped = recorded.stopped if recorded is not None else ""
-        notes = tuple(self._notes(tol))
         return Certificate(tuple(claims), data_id, stopped, type(self).__name__, notes)
 
     def _claims_again(self, X: Any, y: Any, sample_weight: Any, tol: float) -> list[Claim]:
         """The claims, or one that fails where the attributes are not those of any fit."""
-        found = next(self._inconsistencies(X, y, sample_weight), None)
-        if found is not None:
-            return [attributes_claim(found)]
         try:
+            found = next(self._inconsistencies(X, y, sample_weight), None)
+            if found is not None:
+                return [attributes_claim(found)]
             return self._certify(X, y, sample_weight, full=True, tol=tol)
         except UNUSABLE as error:
             words = f"the claims cannot be computed from them ({type(error).__name__}: {error})"

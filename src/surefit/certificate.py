@@ -156,7 +156,7 @@ class Claim:
         """
         observed, bound, floor = float(observed), float(bound), float(floor)
         claim = cls(name, statement, kind, observed, bound, Status.FAILS, source)
-        if not math.isfinite(observed) or math.isnan(floor) or math.isnan(largest_floor):
+        if not math.isfinite(observed) or any(map(math.isnan, (bound, floor, largest_floor))):
             return claim
         if bound == math.inf:
             return replace(claim, status=Status.UNINFORMATIVE)

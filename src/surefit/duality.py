@@ -48,15 +48,16 @@ from numpy.typing import NDArray
 from ._attributes import storage_eps
 from ._dual_points import adjoint, candidates, is_balanced, is_rounding, repair, within_l1
 from ._namespace import array_namespace, to_numpy, where
-from ._optimality import optimality_claim
+from ._optimality import optimality_claim, scientific
 from ._threads import by_rows, sum_rows
+from ._worst import largest
 from .certificate import Claim, Kind
 from .design import Design, as_design
 from .losses import Absolute, Loss, MarginLoss, Quantile, Softmax, Squared
 from .offsets import best_offset, null_value
 from .penalties import L1, ElasticNet, NoPenalty, Penalty
 
-__all__ = ["Gap", "best_offset", "duality_gap", "gap_claim", "null_value"]
+__all__ = ["Gap", "best_offset", "duality_gap", "gap_claim", "null_value", "unit_of"]
 
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
@@ -68,7 +69,7 @@ class Gap:
 
     ``stored`` is the part of the floor that is due to coefficients stored in float32.
     ``trivial`` says that no dual point near the model was feasible, and ``dual`` is the least value that
-    the losses can take at all.
+    the losses can take at all. The values are in units of ``2**exponent``.
     """
 
     primal: float
@@ -78,6 +79,7 @@ class Gap:
     theta: Array
     trivial: bool = False
     stored: float = 0.0
+    exponent: int = 0
 
 
 def duality_gap(
@@ -265,8 +267,9 @@ def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: floa
     if gap.trivial and gap.gap > tol * null:
         why = "no feasible dual point was found near this model: nothing is shown"
         return Claim.undecided("duality gap", why, Kind.OPTIMAL, source)
+    value = scientific(gap.primal, gap.exponent, 5) if gap.exponent else f"{gap.primal:.6g}"
     return optimality_claim(
-        f"the objective {gap.primal:.6g}",
+        f"the objective {value}",
         primal=gap.primal,
         dual=gap.dual,
         null=null,
@@ -275,7 +278,17 @@ def gap_claim(gap: Gap, tol: float, null: float, source: str, *, curvature: floa
         stored=gap.stored,
         source=source,
         curvature=curvature,
+        exponent=gap.exponent,
+        gap=gap.gap,
     )
+
+
+def unit_of(y: Any) -> int:
+    """An exponent k such that ``y / 2**k`` has squares that float64 holds; 0 where y itself has."""
+    size = float(abs(y).max())
+    if size == 0.0 or not math.isfinite(size) or 2.0**-200 <= size <= 2.0**200:
+        return 0
+    return math.frexp(size)[1]
 
 
 def _conjugates(loss: Loss, t: float, theta: Array, y: Array, s: Array) -> Array:
@@ -284,8 +297,8 @@ def _conjugates(loss: Loss, t: float, theta: Array, y: Array, s: Array) -> Array
 
 
 def _largest(theta: Array) -> float:
-    """The largest size of an entry."""
-    return max(float(theta.max()), -float(theta.min()))
+    """The largest size of an entry; NaN where one is."""
+    return largest(float(theta.max()), -float(theta.min()))
 
 
 def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
@@ -299,9 +312,9 @@ def _scales(penalty: Penalty, v: Array, params: Array) -> list[float]:
     scales = [penalty.feasible_scale(v)]
     if isinstance(penalty, ElasticNet) and penalty.l1 > 0 and penalty.l2 > 0:
         slack = v - penalty.l2 * params
-        largest = float((slack if penalty.positive else np.abs(slack)).max(initial=0.0))
-        if largest > penalty.l1:
-            scales.append(penalty.l1 / largest)
+        longest = float((slack if penalty.positive else np.abs(slack)).max(initial=0.0))
+        if longest > penalty.l1:
+            scales.append(penalty.l1 / longest)
     return scales
 
 

@@ -83,14 +83,18 @@ def _bends(loss: Loss, b: float, z: Array, y: Array, s: Array) -> Array:
 
 
 def _weighted_quantile(e: Array, s: Array, q: float) -> float:
-    """The least value below or at which a share q of the weight lies."""
+    """The least value below or at which a share q of the weight lies; NaN where anything is."""
+    if np.isnan(e).any() or np.isnan(s).any():
+        return math.nan
     order = np.argsort(e)
     mass = np.cumsum(s[order])
     return float(e[order[np.searchsorted(mass, q * mass[-1])]])
 
 
 def _best_kink(loss: Loss, z: Array, y: Array, s: Array) -> float:
-    """A piecewise linear objective is least at one of its kinks: bisection over them."""
+    """A piecewise linear objective is least at one of its kinks: bisection over them; NaN where z has one."""
+    if not math.isfinite(float(s @ abs(z))):
+        return math.nan
     kinks = to_numpy(array_namespace(z).unique_values((loss.kink(y) - z)[..., s > 0]))
     low, high = 0, len(kinks) - 1
     while low < high:

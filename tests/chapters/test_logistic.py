@@ -14,8 +14,13 @@ from sklearn.preprocessing import StandardScaler
 
 import surefit
 from surefit import CertificateWarning, Status
+from surefit._exact_separation import can_balance
+from surefit.design import as_design
+from surefit.duality import duality_gap
 from surefit.linear_model import LogisticRegression, Perceptron
-from surefit.linear_model._logistic_claims import is_interior
+from surefit.linear_model._logistic_claims import _differences, _flat_point, _pair_weights
+from surefit.losses import Logistic, Softmax
+from surefit.penalties import NoPenalty
 from surefit.solvers.schedules import InverseTime
 
 XOR = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -221,7 +226,7 @@ def test_the_gap_is_the_textbook_formula():
         v = C * X.T @ (y * a)
         dual = -C * np.sum(a * np.log(a) + (1 - a) * np.log1p(-a)) - 0.5 * v @ v
         primal = objective(moved, X, labels, C)
-        claim = surefit.verify(moved, X, labels)["duality gap"]
+        claim = surefit.verify(moved, X, labels, tol=1e-10)["duality gap"]
         assert claim.observed == pytest.approx(primal - max(dual, 0.0), rel=1e-6, abs=1e-11)
         assert claim.status is (Status.HOLDS if factor == 1.0 else Status.FAILS)
 
@@ -244,7 +249,7 @@ def test_liblinear_penalises_the_intercept():
         assert not np.allclose(free.intercept_, ours.intercept_, rtol=1e-3)
         # the certificate is about this objective: under the other one the same numbers are not optimal
         other = copy.deepcopy(ours).set_params(solver="lbfgs")
-        assert surefit.verify(other, X, y)["duality gap"].status is Status.FAILS
+        assert surefit.verify(other, X, y, tol=1e-10)["duality gap"].status is Status.FAILS
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.5])
@@ -482,8 +487,8 @@ def test_labels_of_any_kind():
         model.predict(X), np.array(["ash", "birch", "cedar"])[coded.predict(X)]
     )
     assert surefit.verify(model, X, names).ok
-    with pytest.raises(ValueError, match=r"labels \['oak'\] that the model was not fitted on"):
-        surefit.verify(model, X, np.where(names == "ash", "oak", names))
+    other = surefit.verify(model, X, np.where(names == "ash", "oak", names))
+    assert "classes_ lack the label 'oak' of the rows" in other["attributes"].statement
 
 
 @pytest.mark.parametrize("free", [True, False])
@@ -503,15 +508,47 @@ def test_weights_that_leave_out_a_class(free):
             LogisticRegression(fit_intercept=False, class_weight="balanced").fit(X, y, weights)
 
 
-def test_a_dual_point_on_the_boundary_shows_no_finite_optimum():
-    """Quasi-separation leaves a probability at 0 or 1: only strictly interior dual points count."""
-    y = np.array([1.0, -1.0])
-    assert is_interior(np.array([-0.5, 0.5]), y)
-    assert not is_interior(np.array([-0.5, 0.0]), y)  # a sample that is not in use
-    assert not is_interior(np.array([-0.5, -1e-13]), y)  # out of the domain by rounding
-    codes = np.array([0.0, 1.0])
-    assert is_interior(np.array([[-0.6, 0.4, 0.2], [0.1, -0.3, 0.2]]), codes)
-    assert not is_interior(np.array([[-0.4, 0.4, 0.0], [0.1, -0.3, 0.2]]), codes)
+def _rows_and_weights(classes):
+    X, y = make(classes=classes)
+    model = LogisticRegression(C=np.inf, tol=1e-10).fit(X, y)
+    codes = np.where(y == 1, 1.0, -1.0) if classes == 2 else y.astype(float)
+    w = model.coef_[0] if classes == 2 else model.coef_.T
+    b = model.intercept_[0] if classes == 2 else model.intercept_
+    loss = Logistic() if classes == 2 else Softmax()
+    s = np.ones(len(y))
+    gap = duality_gap(X, codes, w, b, loss, NoPenalty(), weights=s)
+    return X, codes, s, gap, (w, b)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_rows_of_the_finite_optimum_are_those_that_a_separator_must_win(classes):
+    """<z, v> for each of them is a score's lead over another class, and the weights balance them."""
+    X, codes, s, gap, point = _rows_and_weights(classes)
+    rows = _differences(as_design(X), codes, s > 0, True, codes.ndim if classes == 2 else 2)
+    v = _flat_point(*point, True)
+    z = X @ point[0] + point[1]
+    if classes == 2:
+        leads = codes * z
+    else:
+        own = codes.astype(int)
+        leads = (z[np.arange(len(z)), own][:, None] - z)[np.arange(3) != own[:, None]]
+    np.testing.assert_allclose(rows @ v, leads, rtol=0, atol=1e-12)
+    weights = _pair_weights(codes, s, gap.theta)
+    assert (weights > 0).all()
+    assert np.abs(weights @ rows).max() < 1e-9
+    assert can_balance(rows, weights)
+    weights[0] = 0.0  # a sample that is not in use
+    assert not can_balance(rows, weights)
+
+
+def test_one_unit_in_the_last_place_is_no_finite_optimum():
+    """x = 1 and 1 + 2^-52 are separable: the likelihood has no maximiser, whatever rounding says."""
+    X, y = np.array([[1.0], [1.0 + 2.0**-52]]), np.array([0, 1])
+    model = LogisticRegression(C=np.inf, max_iter=5).fit(X, y)
+    assert surefit.verify(model, X, y)["finite optimum"].status is Status.FAILS
+    same = np.ones((2, 1))
+    model = LogisticRegression(C=np.inf).fit(same, y)
+    assert surefit.verify(model, same, y)["finite optimum"].status is Status.HOLDS
 
 
 @pytest.mark.parametrize("seed", range(6))

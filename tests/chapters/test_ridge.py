@@ -320,7 +320,7 @@ def test_the_stated_distance_to_the_optimum_is_true():
         moved = copy.deepcopy(model)
         moved.coef_ = best + size * np.random.default_rng(0).normal(size=5)
         claim = surefit.verify(moved, X, y)["duality gap"]
-        stated = float(claim.statement.split("coefficients within ")[1].split()[0])
+        stated = float(claim.statement.split("coefficients are within ")[1].split()[0])
         assert np.linalg.norm(moved.coef_ - best) <= 1.05 * stated  # two digits are quoted
 
 

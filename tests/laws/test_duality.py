@@ -933,7 +933,7 @@ class Echo(ToyRidge):
 
     def _certify(self, X, y, sample_weight, *, full, tol):
         self.recorded_ = getattr(self, "recorded_", None) or super()._certify(
-            X, y, sample_weight, full=full
+            X, y, sample_weight, full=full, tol=tol
         )
         return list(self.recorded_)
 
@@ -945,13 +945,20 @@ class Vacuous(ToyRidge):
         return [Claim.check("duality gap", "small", Kind.OPTIMAL, 1.0, math.inf)]
 
 
+class Unbounded(ToyRidge):
+    """The same, called a success by hand."""
+
+    def _certify(self, X, y, sample_weight, *, full, tol):
+        return [Claim("duality gap", "small", Kind.OPTIMAL, 1.0, math.inf, Status.HOLDS)]
+
+
 class Blind(ToyRidge):
     """Never compares the data with those of the fit."""
 
-    def _recertify(self, X, y, sample_weight):
-        checked = self._validate_training_data(X, y, sample_weight, reset=False)
+    def _recertify(self, X, y, sample_weight, tol):
         same = Claim.check("data", "the data", Kind.EXACT, 0.0, 0.0)
-        return Certificate((*self._certify(*checked, full=True), same))
+        others = super()._recertify(X, y, sample_weight, tol).claims
+        return Certificate((*(claim for claim in others if claim.name != "data"), same))
 
 
 class IgnoresIntercept(ToyRidge):
@@ -960,7 +967,7 @@ class IgnoresIntercept(ToyRidge):
     def _certify(self, X, y, sample_weight, *, full, tol):
         kept, s = self.intercept_, np.ones(len(y)) if sample_weight is None else sample_weight
         self.intercept_ = float(s @ (y - X @ self.coef_) / s.sum())
-        claims = super()._certify(X, y, sample_weight, full=full)
+        claims = super()._certify(X, y, sample_weight, full=full, tol=tol)
         self.intercept_ = kept
         return claims
 
@@ -970,7 +977,37 @@ class Meddles(ToyRidge):
 
     def _certify(self, X, y, sample_weight, *, full, tol):
         self.seen_ = getattr(self, "seen_", 0) + 1
-        return super()._certify(X, y, sample_weight, full=full)
+        return super()._certify(X, y, sample_weight, full=full, tol=tol)
+
+
+class ReadsHalfPrecision(ToyRidge):
+    """Looks at the coefficients only after a round trip, so that their dtype is not seen."""
+
+    def _inconsistencies(self, X, y, sample_weight):
+        return (s for s in super()._inconsistencies(X, y, sample_weight) if "float16" not in s)
+
+    def _certify(self, X, y, sample_weight, *, full, tol):
+        kept = self.coef_
+        if self.coef_.dtype == np.float16:
+            self.coef_ = ToyRidge().fit(X, y, sample_weight=sample_weight).coef_
+        claims = super()._certify(X, y, sample_weight, full=full, tol=tol)
+        self.coef_ = kept
+        return claims
+
+
+class DropsNaN(ToyRidge):
+    """Takes a coefficient that is not a number for 0 from the fit."""
+
+    def _inconsistencies(self, X, y, sample_weight):
+        return (s for s in super()._inconsistencies(X, y, sample_weight) if "NaN" not in s)
+
+    def _certify(self, X, y, sample_weight, *, full, tol):
+        kept = self.coef_
+        if np.isnan(kept).any():
+            self.coef_ = ToyRidge().fit(X, y, sample_weight=sample_weight).coef_
+        claims = super()._certify(X, y, sample_weight, full=full, tol=tol)
+        self.coef_ = kept
+        return claims
 
 
 @pytest.mark.parametrize(
@@ -978,10 +1015,13 @@ class Meddles(ToyRidge):
     [
         (Wrong, "holds at the solution"),
         (Echo, "nudge of 0.001 to coef_"),
-        (Vacuous, "finite bound"),
+        (Vacuous, "some claim holds at the default tolerance"),
+        (Unbounded, "finite bound"),
         (Blind, "other data"),
         (IgnoresIntercept, "nudge of 0.001 to intercept_"),
         (Meddles, "verify changes nothing"),
+        (DropsNaN, "nan as first entry of coef_ is refused"),
+        (ReadsHalfPrecision, "coef_ in float16 is refused"),
     ],
 )
 def test_check_certificate_catches(cls, law):

@@ -41,7 +41,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._attributes import storage_eps
 from .._namespace import clip, samples_like, to_numpy, where
+from .._worst import largest
 from ..design import as_design
 from ..duality import Gap
 from ._huber_repair import DualPoint, DualProblem, indicator, repaired
@@ -134,15 +136,15 @@ def huber_gap(
     mass += math.sqrt(float(s @ slopes**2)) * float(norms @ np.abs(w))
     floor = 4.0 * _EPS * (8.0 + math.log2(design.shape[0])) * mass + leak
     floor += 2.0 * problem.total * least_scale(y, s)  # sigma, and residuals of that size
-    floor += _storage(problem, coef, b, scale, norms)
-    return Gap(primal, primal - gap, gap, floor, best.theta, trivial=trivial)
+    stored = _storage(problem, coef, b, scale, norms)
+    return Gap(primal, primal - gap, gap, floor + stored, best.theta, trivial, stored)
 
 
 def _shrunk(problem: DualProblem, point: DualPoint) -> DualPoint:
     """The point scaled into the box and the ball, which contain 0 and are convex."""
-    largest, square = float(abs(point.theta).max()), float(problem.s @ point.theta**2)
-    t = min(1.0, 2.0 * problem.epsilon / max(largest, _TINY))
-    t = min(t, math.sqrt(4.0 * problem.total / max(square, _TINY)))
+    longest, square = float(abs(point.theta).max()), float(problem.s @ point.theta**2)
+    beyond = largest(longest / (2.0 * problem.epsilon), math.sqrt(square / (4.0 * problem.total)))
+    t = 1.0 / largest(beyond, 1.0)
     return DualPoint(t * point.theta, t * point.adjoint, point.norms)
 
 
@@ -166,7 +168,7 @@ def _storage(
 
     It moves the predictions: to second order where there is curvature, to first order at most.
     """
-    eps = float(np.finfo(coef.dtype).eps) if coef.dtype.kind == "f" else _EPS
+    eps = storage_eps(coef.dtype)
     if eps <= _EPS:
         return 0.0
     moved = eps * math.sqrt(float(norms**2 @ problem.w**2) + problem.total * b * b)

@@ -8,6 +8,7 @@ One fold is in :mod:`surefit.linear_model._logistic_folds`, the claims are in
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from sklearn.utils.validation import _deprecate_positional_args
 from .._selection import later_claim
 from ..base import Certified
 from ..certificate import CertificateWarning, Claim, Kind
+from ._logistic_cv_attributes import wrong_grid
 from ._logistic_cv_claims import average_claim, choice_claim, fold_claims
 from ._logistic_cv_spellings import l1_share, scoring_of, tables
 from ._logistic_folds import best_places, public, solved
@@ -44,6 +46,12 @@ class LogisticChoice(LogisticRegression):
     cv: Any
     scoring: Any
     refit: bool
+
+    _may_be_infinite: ClassVar[dict[str, str]] = {
+        "Cs_": "an infinite C is no penalty",
+        "C_": "an infinite C is no penalty",
+    }
+    _may_be_nan: ClassVar[dict[str, str]] = {"scores_": "a scorer may have no value on a fold"}
 
     Cs_: Array
     l1_ratios_: NDArray[Any]
@@ -113,6 +121,10 @@ class LogisticChoice(LogisticRegression):
         return Certified._accepts(self)
 
     # ------------------------------------------------------------------ the claims
+
+    def _wrong_iterations(self, X: Any, y: Any) -> Iterator[str]:
+        """What the fit recorded of the grid, the folds and their models."""
+        yield from wrong_grid(self, X.shape[0], X.shape[1])
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from ..design import RowBlocks, as_design
 from ..inputs import is_native, validate_native_X
 from ..iterate import Fit, Stop, run
 from ..solvers.linear_sgd import Point, Rules, linear_sgd
+from ._attribute_checks import wrong_counts, wrong_shapes
 from .base import stored
 
 __all__ = ["MAX_INT", "Mask", "Online", "Plan", "Start", "at_home", "validation_rows"]
@@ -167,6 +168,19 @@ class Online(SparseCoefMixin, Certified):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        shape = self._shape(int(X.shape[1]))
+        offsets = shape[:1] if len(shape) == 2 else (1,)
+        yield from wrong_shapes(self, coef_=shape, intercept_=offsets, t_=())
+        yield from wrong_counts(self, least=1, n_iter_=())
+        if not self.t_ >= 1.0 + self.n_iter_:
+            yield f"t_ is {self.t_!r} after {self.n_iter_} epochs"
+
+    @abstractmethod
+    def _shape(self, n_features: int) -> tuple[int, ...]:
+        """The shape of ``coef_``."""
 
     def _planes(self) -> tuple[Array, Array]:
         """(problems, d) weights and their offsets in float64, dense again after ``sparsify``."""

@@ -23,6 +23,7 @@ from .._namespace import array_namespace, is_torch, like, to_numpy
 from ..design import RowBlocks
 from ..inputs import is_native
 from ..iterate import Fit, Stop
+from ._attribute_checks import wrong_values
 from ._online import MAX_INT, Mask, Online, Plan, Start, at_home, validation_rows
 
 __all__ = ["OnlineClassifier"]
@@ -247,6 +248,14 @@ class OnlineClassifier(LinearClassifierMixin, Online):
                 given = None if sample_weight is None else sample_weight[held_out]
                 error = _mistake_rate(rows, signs[held_out] > 0, given)
             yield Plan(signs, weights, seed, held_out, error)
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        expected = compute_class_weight(self.class_weight, classes=self.classes_, y=at_home(y))
+        yield from wrong_values("class_weight_", self.class_weight_, expected)
+
+    def _shape(self, n_features: int) -> tuple[int, ...]:
+        return (1 if len(self.classes_) == 2 else len(self.classes_), n_features)
 
     def _binary_problem(self, k: int, y: Any, sample_weight: Any) -> tuple[Array, Array]:
         """Signs and weights of the rows: the second class against the first, or class k against all."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -28,10 +29,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_scalar
 
-from .._selection import pack_folds
+from .._selection import pack_folds, unpack_folds
 from ..base import Certified
 from ..certificate import CertificateWarning, Claim
 from ..design import as_design
+from ._attribute_checks import wrong_counts, wrong_folds, wrong_shapes, wrong_values
 from ._path_claims import choice_claims
 from ._path_folds import FoldPath, Options, fold_path, path_moments
 from .base import LinearRegressor
@@ -222,6 +224,31 @@ class PathCV(LinearRegressor):
         return X, y, sample_weight
 
     # ------------------------------------------------------------------ the claims
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_folds(self.folds_, X.shape[0])
+        ratios, folds = self._ratios(), len(unpack_folds(self.folds_))
+        rows, Y, s = kept_rows(X, y, sample_weight)
+        grids = self._grids(rows, Y, s, ratios)
+        whole = isinstance(self.alphas, Integral) and len(ratios) > 1
+        grid = np.asarray(grids) if whole else np.asarray(grids[0])
+        yield from wrong_values("alphas_", self.alphas_, grid, rtol=1e-6)
+        table = (len(ratios), len(grids[0]), folds)
+        tasks = (Y.shape[1],) if self._multitask else ()
+        yield from wrong_shapes(
+            self,
+            mse_path_=tuple(k for k in table if k != 1),
+            fold_coef_=(folds, *tasks, X.shape[1]),
+            fold_intercept_=(folds, *tasks),
+            alpha_=(),
+            dual_gap_=(),
+        )
+        yield from wrong_counts(self, n_iter_=())
+        if "l1_ratio" in self.get_params(deep=False) and self.l1_ratio_ not in ratios:
+            yield f"l1_ratio_ is {self.l1_ratio_!r}, which is not in l1_ratio={self.l1_ratio!r}"
+        if not self.fit_intercept and np.any(self.fold_intercept_ != 0):
+            yield "fold_intercept_ is not 0, but fit_intercept=False"
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from inspect import signature
 from numbers import Real
 from typing import Any, ClassVar
@@ -26,13 +27,15 @@ from sklearn.utils._metadata_requests import (
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_method_params, check_scalar
 
-from .._selection import later_claim, pack_folds, selection_claim, take_rows
+from .._selection import later_claim, pack_folds, selection_claim, take_rows, unpack_folds
+from .._worst import badness
 from ..base import Certified
 from ..certificate import Claim
 from ..design import as_design
 from ..solvers.direct import ridge
 from ..solvers.leave_one_out import leave_one_out
 from ..solvers.ridge_path import fold_paths
+from ._attribute_checks import wrong_folds, wrong_shapes
 from ._ridge_claims import folds_claim, loo_claims
 from ._ridge_scores import score_errors, score_fold, spread
 from .least_squares import kept_rows
@@ -64,6 +67,10 @@ class RidgeChoice(Certified):
     folds_: Any
     scored_with_: tuple[str, ...]
 
+    _may_be_nan: ClassVar[dict[str, str]] = {
+        "cv_scores_": "a scorer may have no value on a fold",
+        "best_score_": "a scorer may have no value on a fold",
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alphas": ["array-like", Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
@@ -215,6 +222,29 @@ class RidgeChoice(Certified):
 
     # ------------------------------------------------------------------ the claims
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        target, _ = self._problem(y, sample_weight)
+        targets = 1 if target.ndim == 1 else target.shape[1]
+        alphas = np.atleast_1d(self._checked_alphas())
+        if not all(isinstance(name, str) for name in self.scored_with_):
+            yield f"scored_with_ is {self.scored_with_!r}, expected names"
+        each: tuple[int, ...] = ()
+        if self.alpha_per_target and target.ndim == 2 and self.cv is None:
+            each = (targets,)
+        scores: tuple[int, ...] = (len(alphas), *(each if targets > 1 else ()))
+        if self.cv is not None:
+            yield from wrong_folds(self.folds_, X.shape[0])
+            scores = (len(alphas), len(unpack_folds(self.folds_)))
+        yield from wrong_shapes(
+            self, cv_scores_=scores, best_score_=each, alpha_=each if targets > 1 else ()
+        )
+        if not np.isin(self.alpha_, alphas).all():
+            yield f"alpha_ is {self.alpha_!r}, which is not in alphas"
+        if self.store_cv_results and self.cv is None:
+            columns = () if target.ndim == 1 else (targets,)
+            yield from wrong_shapes(self, cv_results_=(X.shape[0], *columns, len(alphas)))
+
     def _own_tolerance(self) -> float:
         return _TOL
 
@@ -238,17 +268,15 @@ class RidgeChoice(Certified):
         folds = self.cv is not None
         scores = self.cv_scores_.mean(axis=1, keepdims=True) if folds else self.cv_scores_
         scores = scores.reshape(len(alphas), -1)
-        worst: Claim | None = None
+        claims = []
         for k, (alpha, best) in enumerate(
             zip(np.atleast_1d(self.alpha_), np.atleast_1d(self.best_score_), strict=True)
         ):
             here = scores[alphas == alpha, k]
             chosen = float(here.max()) if len(here) else np.nan
-            claim = selection_claim(f"alpha_ = {alpha:.4g}", chosen, scores[:, k], float(best))
-            if worst is None or not claim.observed <= worst.observed:
-                worst = claim
-        assert worst is not None
-        return worst
+            name = f"alpha_ = {alpha:.4g}"
+            claims.append(selection_claim(name, chosen, scores[:, k], float(best)))
+        return max(claims, key=badness)
 
     # ------------------------------------------------------------------ metadata
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,10 +14,18 @@ from ..base import Certified
 from ..design import as_design
 from ..iterate import Fit
 from ..solvers.linear_sgd import Rules
+from ._attribute_checks import wrong_flags, wrong_shapes
 from ._online import Plan
 from ._sgd_claims import CLASSIFICATION, loss_of, objective_of, worst_of
 
-__all__ = ["CONSTRAINTS", "check_rate", "keep", "rules_of", "warn_of_negative_power"]
+__all__ = [
+    "CONSTRAINTS",
+    "check_rate",
+    "inconsistencies",
+    "keep",
+    "rules_of",
+    "warn_of_negative_power",
+]
 
 CONSTRAINTS: dict[str, list[Any]] = {  # of both SGD models
     "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],
@@ -42,6 +51,16 @@ CONSTRAINTS: dict[str, list[Any]] = {  # of both SGD models
     "max_gap": [Interval(Real, 0, None, closed="neither"), None],
     "certify": Certified._certify_constraint,
 }
+
+
+def inconsistencies(model: Any, n_features: int) -> Iterator[str]:
+    """What a fit leaves besides coefficients."""
+    shape = model._shape(n_features)
+    problems = shape[:1] if len(shape) == 2 else (1,)
+    yield from wrong_shapes(model, objective_=problems, worst_=problems)
+    yield from wrong_flags(model, "streamed_")
+    if hasattr(model, "standard_coef_"):
+        yield from wrong_shapes(model, standard_coef_=shape, standard_intercept_=problems)
 
 
 def rules_of(model: Any) -> Rules:

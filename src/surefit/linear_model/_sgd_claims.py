@@ -6,8 +6,9 @@ s_i the class weight times the sample weight. Stochastic gradient descent promis
 iterate beforehand (its bounds hold in expectation, with constants that are vacuous on real data), so the
 certificate states what was reached instead: the duality gap of this very model. Where ``max_gap`` was asked
 for, the claim holds or fails by it, as a share of the objective P(0) at w = 0 with the best intercept.
-Otherwise nothing was promised: the claim holds where the model is at least as near to the minimum as the
-best constant is, P(w, b) <= P(0), and is undecided where it is not.
+Otherwise nothing was promised. In either case a gap above one percent of the way from the constant model down
+to the lower bound is uninformative, and a model that is worse than a constant leaves the claim undecided
+where no ``max_gap`` was asked for.
 
 The dual point is the run's own: with an l2 part, w is a sum of rows, and the factors of the rows, decayed
 with w, are a dual point whose conjugate is finite by construction (Shalev-Shwartz & Kakade, 2008). It is
@@ -24,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import array_namespace, clip, to_numpy
+from .._optimality import optimality_claim, outcome_claim
+from .._worst import largest
 from ..certificate import Claim, Kind
 from ..design import Design, as_design
 from ..duality import Gap, duality_gap, null_value
@@ -113,23 +116,21 @@ def claims(
         statement += ", that far from its minimum, which is 0 at w = 0; no optimality claim"
     recorded = float(model.objective_[k])
     found = [
-        Claim.check(
-            f"{name}objective", statement, Kind.EXACT, abs(objective - recorded), error, "OPT-5"
+        outcome_claim(
+            f"{name}objective", Kind.EXACT, abs(objective - recorded), error, "OPT-5",
+            holds=statement, otherwise=f"{statement}; objective_ says {recorded:.6g}",
         )
-    ]
+    ]  # fmt: skip
     worst, known = worst_of(z, y, labels=labels), float(model.worst_[k])
     words = "the least margin y(<x, w> + b)" if labels else "the largest error |y - <x, w> - b|"
+    words += f" of a training row is {worst:.6g}"
     size = _CLOSE * (1.0 + abs(worst) + float(abs(z).max()))
     found.append(
-        Claim.check(
-            f"{name}worst row",
-            f"{words} of a training row is {worst:.6g}",
-            Kind.EXACT,
-            abs(worst - known),
-            size,
-            "DAT-8" if labels else "REG-1",
+        outcome_claim(
+            f"{name}worst row", Kind.EXACT, abs(worst - known), size, "DAT-8" if labels else "REG-1",
+            holds=words, otherwise=f"{words}; worst_ says {known:.6g}",
         )
-    )
+    )  # fmt: skip
     if not isinstance(loss, PerceptronLoss):
         found.insert(0, _gap_claim(model, design, y, s, z, k, name, loss, full=full))
     return found
@@ -158,28 +159,20 @@ def _gap_claim(
         return Claim.undecided(title, why, Kind.OPTIMAL, source)
     gap = _gap(model, design, y, s, z, k, loss, full=full)
     null = null_value(loss, y, s, fit_intercept=free)
-    shown = max(gap.gap, gap.floor)
-    statement = f"the objective {gap.primal:.6g} is within {shown:.2g} of the global minimum"
-    if null > 0:
-        statement += f" ({100.0 * shown / null:.2g} % of the objective at w = 0)"
-    if l2 > 0:
-        statement += f", the coefficients within {math.sqrt(2.0 * shown / l2):.2g} of the best"
     if null == 0:
-        why = f"{statement}; a constant is already perfect, so no share of it can be asked for"
+        why = f"the objective is {gap.primal:.6g}; a constant is perfect, and no share of 0 can be asked"
         return Claim.undecided(title, why, Kind.OPTIMAL, source)
-    if gap.gap < -gap.floor:  # weak duality broken beyond rounding: something is wrong, say so
-        return Claim.check(
-            title, f"{statement}; the gap is negative", Kind.OPTIMAL, math.nan, 0.0, source
-        )
-    observed = max(gap.gap, 0.0)
-    if model.max_gap is not None:
-        bound = float(model.max_gap) * null
-        return Claim.check(title, statement, Kind.OPTIMAL, observed, bound, source, floor=gap.floor)
-    constant = null - gap.dual  # the gap of w = 0 with the best intercept
-    if observed > max(constant, gap.floor):
-        why = f"{statement}: this model is worse than a constant. {model._remedy()}"
+    asked = model.max_gap
+    bound = null - gap.dual if asked is None else float(asked) * null
+    claim = optimality_claim(
+        f"the objective {gap.primal:.6g}",
+        name=title, primal=gap.primal, dual=gap.dual, gap=gap.gap, null=null, bound=bound,
+        floor=gap.floor - gap.stored, stored=gap.stored, source=source, curvature=l2,
+    )  # fmt: skip
+    if asked is None and gap.gap > largest(null - gap.dual, gap.floor):
+        why = f"{claim.statement}: this model is worse than a constant. {model._remedy()}"
         return Claim.undecided(title, why, Kind.OPTIMAL, source)
-    return Claim.check(title, statement, Kind.OPTIMAL, observed, constant, source, floor=gap.floor)
+    return claim
 
 
 def _gap(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from .._threads import over_rows
 from ..base import SPARSE_FORMATS, Certified, scale_error
 from ..design import Design, RankRows, as_design
 from ..inputs import is_native, validate_native_X
+from ._attribute_checks import wrong_intercept, wrong_shapes
 
 if TYPE_CHECKING:
     from ..inference import Summary
@@ -24,6 +26,7 @@ __all__ = [
     "LinearRegressor",
     "check_scale",
     "check_solution",
+    "largest_term",
     "native_scores",
     "stored",
     "trusts_scale",
@@ -118,6 +121,14 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
         self.coef_ = stored(np.ascontiguousarray(coef.T), X)
         self.intercept_ = stored(np.asarray(intercept), X)[()] if self.fit_intercept else 0.0
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        targets: tuple[int, ...] = () if y.ndim == 1 else (int(y.shape[1]),)
+        shapes = [(*targets, X.shape[1])] + [(X.shape[1],)] * (targets == (1,))
+        offsets: list[tuple[int, ...]] = [targets] + [()] * (not self.fit_intercept)
+        yield from wrong_shapes(self, coef_=shapes, intercept_=offsets)
+        yield from wrong_intercept(self)
+
     def _solution(self) -> tuple[Array, Array]:
         """(p, T) coefficients and (T,) intercepts from the public attributes."""
         coef = np.atleast_2d(to_numpy(self.coef_)).T
@@ -130,6 +141,11 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def largest_term(design: Design, coef: NDArray[Any]) -> float:
+    """A bound of the terms that any prediction is the sum of."""
+    return float(design.column_norms(design.ones()) @ np.abs(coef.astype(np.float64)))
 
 
 def trusts_scale(X: Any) -> bool:

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -41,13 +43,15 @@ from ..penalties import ElasticNet as ElasticNetPenalty
 from ..penalties import NoPenalty, Penalty
 from ..solvers.coordinate import ElasticNetData
 from ..solvers.direct import least_squares
+from ._attribute_checks import wrong_counts, wrong_shapes
 from .base import LinearRegressor
 from .least_squares import (
     certified_data,
     columns,
-    conditioning_claim,
+    in_units,
     kept_rows,
     normal_equations_claim,
+    spectral_claims,
 )
 from .paths import check_gram, enet_path, lasso_path, random_order, solve
 from .ridge import worst_gap_claim
@@ -249,10 +253,23 @@ class ElasticNet(LinearRegressor):
         """The whole regularisation path: :func:`enet_path`."""
         return enet_path(X, y, **options)
 
-    def _penalty(self) -> Penalty:
+    def _penalty(self, unit: int = 0) -> Penalty:
+        """The penalty of coefficients that are measured in units of ``2**unit``."""
         if self.alpha == 0:
             return NoPenalty(positive=self.positive)
-        return ElasticNetPenalty(float(self.alpha), float(self.l1_ratio), self.positive)
+        alpha, ratio = float(self.alpha), float(self.l1_ratio)
+        if unit:  # the l1 part is linear in the unit, everything else is quadratic
+            l1, l2 = alpha * ratio, alpha * (1.0 - ratio)
+            l1 = math.ldexp(l1, -unit)
+            alpha, ratio = l1 + l2, l1 / (l1 + l2)
+        return ElasticNetPenalty(alpha, ratio, self.positive)
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        targets = 1 if y.ndim == 1 else int(y.shape[1])
+        shape = () if targets == 1 else (targets,)
+        yield from wrong_counts(self, n_iter_=shape)
+        yield from wrong_shapes(self, dual_gap_=shape)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
@@ -260,9 +277,10 @@ class ElasticNet(LinearRegressor):
         coef, intercept = self._solution()
         design, Y, weights = certified_data(X, y, sample_weight)
         s = weights / weights.sum()
-        penalty = self._penalty()
         if self._is_least_squares():
-            return self._least_squares_claims(X, y, sample_weight, full=full)
+            return self._least_squares_claims(X, y, sample_weight, full=full, tol=tol)
+        Y, coef, intercept, unit = in_units(Y, coef, intercept)
+        penalty = self._penalty(unit)
         if isinstance(penalty, NoPenalty):
             why = "without a penalty the dual needs the spectrum of X: use LinearRegression"
             return [Claim.undecided("duality gap", why, Kind.OPTIMAL, "REG-14")]
@@ -273,6 +291,7 @@ class ElasticNet(LinearRegressor):
             )
             for k in range(Y.shape[1])
         ]  # fmt: skip
+        gaps = [replace(gap, exponent=2 * unit) for gap in gaps]
         nulls = [null_value(Squared(), t, s, fit_intercept=self.fit_intercept) for t in columns(Y)]
         curvature = np.full(len(gaps), penalty.strong_convexity)
         claims = [worst_gap_claim(gaps, nulls, tol, "REG-14", curvature)]
@@ -281,14 +300,15 @@ class ElasticNet(LinearRegressor):
         return claims
 
     def _least_squares_claims(
-        self, X: Any, y: Any, sample_weight: Any, *, full: bool
+        self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
         """Without a penalty: those of :class:`LinearRegression`."""
         coef, intercept = self._solution()
         design, Y, s = certified_data(X, y, sample_weight)
-        claims = [normal_equations_claim(design, Y, s, coef, intercept, self.fit_intercept)]
+        free = self.fit_intercept
+        claims = [normal_equations_claim(design, Y, s, coef, intercept, free, tol=tol)]
         if full:
-            claims.append(conditioning_claim(design, Y, s, coef, intercept, self.fit_intercept))
+            claims += spectral_claims(design, Y, s, coef, intercept, free)
         return claims
 
 

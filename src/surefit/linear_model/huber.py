@@ -22,6 +22,7 @@ regression" (2007).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
+from .._attributes import storage_eps
 from .._namespace import to_numpy
 from .._ranks import held_here
 from ..base import SPREAD, Certified
@@ -37,8 +39,9 @@ from ..design import as_design
 from ..duality import gap_claim
 from ..iterate import Fit, Iterate, run
 from ..solvers.huber import HuberPoint, huber
+from ._attribute_checks import wrong_counts, wrong_outliers, wrong_shapes
 from ._huber_dual import huber_gap, huber_null, least_scale
-from .base import LinearRegressor, check_scale
+from .base import LinearRegressor, check_scale, largest_term
 from .least_squares import kept_rows
 
 __all__ = ["HuberRegressor"]
@@ -194,6 +197,20 @@ class HuberRegressor(LinearRegressor):
 
     def _accepts(self) -> frozenset[str]:
         return SPREAD
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_counts(self, n_iter_=())
+        yield from wrong_shapes(self, scale_=())
+        if not self.scale_ > 0.0:
+            yield f"scale_ is {self.scale_!r}, expected a positive number"
+        coef, offset, s = to_numpy(self.coef_), float(self.intercept_), sample_weight
+        z, design = as_design(X).dot(coef.astype(np.float64)), as_design(X)
+        floor = least_scale(y, design.ones() if s is None else s)
+        terms = abs(y) + abs(z) + abs(offset)
+        slack = 64.0 * storage_eps(coef.dtype) * (terms + largest_term(design, coef)) + 4.0 * floor
+        limit = 0.0 * z + self.epsilon * self.scale_
+        yield from wrong_outliers(self, abs(y - z - offset), limit, slack)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

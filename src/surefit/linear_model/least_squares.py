@@ -10,8 +10,10 @@ Certificate:
   part in the null space, where the residual sees nothing (DAT-10);
 * *coefficients* (BOUND, decided by ``verify`` or ``certify="full"``): their relative error is at most the
   condition number times the backward error; beyond 1e-3 the certificate says that the data do not
-  determine the coefficients. Rank, condition, smallest singular value and collinear columns are
-  reported (REG-4).
+  determine the coefficients. Rank, smallest singular value and collinear columns are reported, and two
+  condition numbers: that of unit columns bounds what rounding does, that of X as it stands what an error
+  relative to X as a whole does (REG-4);
+* *spectrum* (EXACT, the same): ``rank_`` and ``singular_`` are those of X.
 
 References
 ----------
@@ -21,6 +23,7 @@ Saunders & Su, "Estimates of optimal backward perturbations for linear least squ
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -33,26 +36,29 @@ from sklearn.utils._param_validation import Interval
 from .._namespace import to_numpy
 from .._threads import rows_only
 from ..base import SPARSE_FORMATS, SPREAD, Certified
-from ..certificate import Claim, Kind
+from ..certificate import DEFAULT_TOLERANCE, Claim, Kind
 from ..design import RankRows, RowBlocks, as_design
 from ..inputs import as_vector
 from ..solvers.direct import least_squares
+from ._attribute_checks import wrong_counts
 from ._least_squares_claims import (
     certified_data,
-    conditioning_claim,
+    in_units,
     kkt_claim,
     minimum_norm_claim,
     normal_equations_claim,
 )
+from ._spectral_claims import Recorded, spectral_claims
 from .base import LinearRegressor, check_scale, check_solution, trusts_scale
 
 __all__ = [
     "LinearRegression",
     "certified_data",
     "columns",
-    "conditioning_claim",
+    "in_units",
     "kept_rows",
     "normal_equations_claim",
+    "spectral_claims",
 ]
 
 Array = NDArray[np.float64]
@@ -136,6 +142,8 @@ class LinearRegression(LinearRegressor):
         """
         X, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         rows, Y, s = kept_rows(X, y, sample_weight)
+        for stale in ("rank_", "singular_", "row_witness_"):
+            self.__dict__.pop(stale, None)
         if self.positive:
             coef, intercept = _non_negative(rows, Y, s, self.fit_intercept)
             self._store(coef, intercept, y, X)
@@ -144,7 +152,6 @@ class LinearRegression(LinearRegressor):
             solution = least_squares(as_design(rows), Y, s, fit_intercept=self.fit_intercept)
         self._store(solution.coef, solution.intercept, y, X)
         self.rank_ = solution.rank
-        self.__dict__.pop("singular_", None)
         if solution.singular is not None:
             self.singular_ = solution.singular
         self.row_witness_ = None
@@ -180,22 +187,34 @@ class LinearRegression(LinearRegressor):
     def _remedy(self) -> str:
         return "Scale the features (for instance with StandardScaler) or use Ridge."
 
+    def _own_tolerance(self) -> float:
+        return DEFAULT_TOLERANCE  # ``tol`` is without effect
+
     def _accepts(self) -> frozenset[str]:
         return Certified._accepts(self) if self.positive else SPREAD
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        if not self.positive:
+            yield from wrong_counts(self, rank_=())
+            if not 0 <= self.rank_ <= min(X.shape):
+                yield f"rank_ is {self.rank_}, X has the shape {X.shape}"
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
         coef, intercept = self._solution()
         design, Y, s = certified_data(X, y, sample_weight)
+        free = self.fit_intercept
         if self.positive:
-            return [kkt_claim(design, Y, s, coef, intercept, self.fit_intercept)]
-        claims = [normal_equations_claim(design, Y, s, coef, intercept, self.fit_intercept)]
+            return [kkt_claim(design, Y, s, coef, intercept, free, tol=tol)]
+        claims = [normal_equations_claim(design, Y, s, coef, intercept, free, tol=tol)]
         witness = getattr(self, "row_witness_", None)
         if witness is not None or self.rank_ < design.shape[1]:
-            claims.append(minimum_norm_claim(design, s, coef, witness, self.fit_intercept))
+            claims.append(minimum_norm_claim(design, s, coef, witness, free, tol=tol))
         if full:
-            claims.append(conditioning_claim(design, Y, s, coef, intercept, self.fit_intercept))
+            recorded = Recorded(self.rank_, getattr(self, "singular_", None))
+            claims += spectral_claims(design, Y, s, coef, intercept, free, recorded)
         else:
             why = "needs the spectrum of X: surefit.verify or certify='full' decides it"
             claims.append(Claim.undecided("coefficients", why, Kind.BOUND, "REG-4"))

@@ -29,6 +29,7 @@ of maximum likelihood estimates in logistic regression models" (1984).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -53,6 +54,7 @@ from ..iterate import Fit
 from ..losses import Logistic, Loss, Softmax
 from ..penalties import ElasticNet as ElasticNetPenalty
 from ..penalties import NoPenalty, Penalty
+from ._attribute_checks import wrong_classes, wrong_counts, wrong_intercept, wrong_shapes
 from ._logistic_claims import finite_optimum_claim, gradient_claim
 from ._logistic_fit import minimise, take_rows, with_constant
 from ._logistic_predictions import LogOddsClassifier, distinct
@@ -332,6 +334,17 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
 
     # ------------------------------------------------------------------ the claims
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_classes(self, distinct(y))
+        rows = 1 if len(self.classes_) == 2 else len(self.classes_)
+        yield from wrong_shapes(self, coef_=(rows, X.shape[1]), intercept_=(rows,))
+        yield from wrong_intercept(self)
+        yield from self._wrong_iterations(X, y)
+
+    def _wrong_iterations(self, X: Any, y: Any) -> Iterator[str]:
+        yield from wrong_counts(self, n_iter_=(1,))
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
@@ -358,7 +371,10 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
         else:
             why = "without a penalty the dual point needs a Newton step: surefit.verify decides it"
             claims.append(Claim.undecided("duality gap", why, Kind.OPTIMAL, "LOG-2"))
-        claims.append(finite_optimum_claim(codes, s, z, gap if full else None))
+        point = (w.astype(np.float64), b)
+        claims.append(
+            finite_optimum_claim(X, codes, s, z, gap if full else None, point, self.fit_intercept)
+        )
         return claims
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:

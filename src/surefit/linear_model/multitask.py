@@ -17,6 +17,9 @@ Jordan, "Joint covariate selection" (2010).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,10 +32,11 @@ from ..design import as_design
 from ..duality import gap_claim
 from ..solvers.coordinate import ElasticNetData
 from ..solvers.direct import ridge
+from ._attribute_checks import wrong_counts, wrong_shapes
 from ._multitask_gap import multi_task_gap
 from .base import LinearRegressor
 from .coordinate_descent import ElasticNet
-from .least_squares import certified_data, kept_rows, normal_equations_claim
+from .least_squares import certified_data, in_units, kept_rows, normal_equations_claim
 from .paths import enet_path, lasso_path, random_order, solve
 
 __all__ = ["MultiTaskElasticNet", "MultiTaskLasso", "task_data"]
@@ -180,20 +184,29 @@ class MultiTaskElasticNet(LinearRegressor):
             )
         return X, y, sample_weight
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_counts(self, n_iter_=())
+        yield from wrong_shapes(self, dual_gap_=(), eps_=())
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
         coef, intercept = self._solution()
         design, Y, weights = certified_data(X, y, sample_weight)
         if self.alpha == 0:
-            return [normal_equations_claim(design, Y, weights, coef, intercept, self.fit_intercept)]
+            free = self.fit_intercept
+            return [normal_equations_claim(design, Y, weights, coef, intercept, free, tol=tol)]
         s = weights / weights.sum()
+        Y, coef, intercept, unit = in_units(Y, coef, intercept)
         l1, l2 = self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio)
+        l1 = math.ldexp(l1, -unit)
         gap = multi_task_gap(
             design, Y, s, coef, intercept, l1, l2, fit_intercept=self.fit_intercept
         )
         spread = Y - (s @ Y if self.fit_intercept else 0.0)
         null = 0.5 * float(np.sum(s @ spread**2))
+        gap = replace(gap, exponent=2 * unit)
         return [gap_claim(gap, tol, null, "REG-14", curvature=l2)]
 
     def __sklearn_tags__(self) -> Any:

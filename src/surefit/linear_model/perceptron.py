@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._optimality import outcome_claim
 from ..base import Certified
 from ..certificate import Claim, Kind
-from ..design import RowBlocks, as_design
+from ..design import as_design
 from ..iterate import Fit
 from ..separation import Separation, separate
 from ..solvers.linear_sgd import Rules
+from ._attribute_checks import wrong_counts, wrong_flags, wrong_shapes
 from ._audit import Audit, penalised_loss
 from ._online import Plan, Start, at_home
 from ._online_classifier import OnlineClassifier
@@ -284,11 +286,33 @@ class Perceptron(OnlineClassifier):
 
     # ------------------------------------------------------------------ certifying
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        problems = (1 if len(self.classes_) == 2 else len(self.classes_),)
+        yield from wrong_counts(self, mistakes_=problems, training_mistakes_=problems)
+        yield from wrong_shapes(self, margin_=problems, objective_=problems)
+        yield from wrong_flags(self, "cold_start_")
+        for k, audit in enumerate(self._audits(at_home(X), y, sample_weight)):
+            if not abs(audit.objective - self.objective_[k]) <= audit.objective_error():
+                yield f"objective_ holds {self.objective_[k]:.6g}, these rows give {audit.objective:.6g}"
+            least = self._least_mistakes(audit)
+            if self.mistakes_[k] < least:
+                yield f"mistakes_ holds {self.mistakes_[k]}, and so long a vector takes {least:.0f}"
+
+    def _least_mistakes(self, audit: Audit) -> float:
+        """How many updates a plain run from 0 needs for weights of this length: each adds eta0 C at most."""
+        if self._obstacle(audit):
+            return 0.0
+        step = float(self.eta0) * float(audit.norms.max(initial=0.0))
+        length = float(np.hypot(np.linalg.norm(audit.w), audit.b))
+        return np.floor(length / step * (1.0 - 1e-6)) if 0.0 < step < np.inf else 0.0
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
         claims: list[Claim] = []
         X = at_home(X)
+        rows = _dense_rows(X) if full else None
         for k, audit in enumerate(self._audits(X, y, sample_weight)):
             name = "" if len(self.classes_) == 2 else f"class {self.classes_[k]}: "
             claims.append(audit.mistakes_claim(name, int(self.training_mistakes_[k])))
@@ -297,10 +321,13 @@ class Perceptron(OnlineClassifier):
                 claims.append(audit.objective_claim(name, float(self.objective_[k])))
                 claims += self._norm_claims(name, audit)
             best = None
-            if full and (audit.wrong or self.penalty is None):
-                best = _best_separation(X, audit.signs, self.fit_intercept)
+            if rows is not None and (audit.wrong or self.penalty is None):
+                best = _best_separation(rows, audit.signs, self.fit_intercept)
             if audit.wrong:
-                claims.append(audit.separability_claim(name, best, full=full))
+                points = rows
+                if points is not None and self.fit_intercept:
+                    points = np.column_stack([points, np.ones(len(points))])
+                claims.append(audit.separability_claim(name, points, best, full=full))
             claims.append(self._bound_claim(name, audit, int(self.mistakes_[k]), best, full=full))
         return claims
 
@@ -333,11 +360,12 @@ class Perceptron(OnlineClassifier):
             why = f"{mistakes} mistakes, and no separating hyperplane is at hand{hint}"
             return Claim.undecided(title, why, kind, source)
         bound = (radius / margin) ** 2 * (1 + audit.rounding)
-        statement = (
-            f"{mistakes} mistakes were made, and C²/γ² = {radius**2:.4g}/{margin:.4g}² = {bound:.4g} "
-            f"allows no more (γ of {whose})"
-        )
-        return Claim.check(title, statement, kind, mistakes, bound, source)
+        limit = f"C²/γ² = {radius**2:.4g}/{margin:.4g}² = {bound:.4g}"
+        return outcome_claim(
+            title, kind, mistakes, bound, source,
+            holds=f"{mistakes} mistakes were made, and {limit} allows no more (γ of {whose})",
+            otherwise=f"{mistakes} mistakes are recorded, more than {limit} allows a run from 0",
+        )  # fmt: skip
 
     def _obstacle(self, audit: Audit) -> str:
         """Why Novikoff's theorem does not speak about this run; empty if it does."""
@@ -359,19 +387,26 @@ class Perceptron(OnlineClassifier):
         longest = float(np.max(audit.weights * audit.norms, initial=0.0))
         bound = longest * max(1.0 / l2, float(self.eta0)) * (1 + audit.rounding)
         norm = float(np.linalg.norm(audit.w))
-        statement = (
-            f"the weights have norm {norm:.4g}; from 0, no step of this penalised run leaves the ball "
-            f"of radius {bound:.4g}"
-        )
-        return [Claim.check(f"{name}weight norm", statement, Kind.BOUND, norm, bound, "PER-5")]
+        ball = f"no step of a penalised run from 0 leaves the ball of radius {bound:.4g}"
+        statement = f"the weights have norm {norm:.4g}; {ball}"
+        return [
+            outcome_claim(
+                f"{name}weight norm", Kind.BOUND, norm, bound, "PER-5",
+                holds=statement, otherwise=f"{statement}, so these are not such weights",
+            )
+        ]  # fmt: skip
 
 
-def _best_separation(X: Any, signs: Array, fit_intercept: bool) -> Separation | None:
-    """:func:`separate`, or None where the problem is too large for it."""
+def _dense_rows(X: Any) -> Array | None:
+    """X as a float64 array, or None where the hard-margin problem would be too large."""
     if X.shape[0] * (X.shape[1] + 1) > _MOST_ENTRIES:
         return None
+    return np.asarray(as_design(X).home(), dtype=np.float64)
+
+
+def _best_separation(rows: Array, signs: Array, fit_intercept: bool) -> Separation | None:
+    """:func:`separate`, or None where its active-set method did not finish."""
     try:
-        rows = X.home() if isinstance(X, RowBlocks) else X
         return separate(rows, signs, fit_intercept=fit_intercept)
-    except RuntimeError:  # the active-set method did not finish
+    except RuntimeError:
         return None

@@ -25,6 +25,7 @@ Koenker & Bassett, "Regression quantiles", Econometrica 46 (1978); Koenker, Quan
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -41,6 +42,7 @@ from ..duality import duality_gap, gap_claim, null_value
 from ..losses import Quantile
 from ..penalties import L1, NoPenalty
 from ..solvers.quantile import quantile_regression
+from ._attribute_checks import wrong_counts
 from .base import LinearRegressor, check_scale
 from .least_squares import kept_rows
 
@@ -186,6 +188,10 @@ class QuantileRegressor(LinearRegressor):
 
     def _own_tolerance(self) -> float:
         return _TOL
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_counts(self, n_iter_=())
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -19,6 +19,8 @@ Learning (2009), section 3.4.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -28,8 +30,9 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._worst import badness
 from ..base import ANYWHERE, SPREAD, Certified
-from ..certificate import Claim, Kind
+from ..certificate import Claim
 from ..design import as_design
 from ..duality import Gap, duality_gap, gap_claim, null_value
 from ..iterate import Fit, least_finished, run
@@ -37,13 +40,15 @@ from ..losses import Squared
 from ..penalties import L2
 from ..solvers.coordinate import ElasticNetData, elastic_net
 from ..solvers.direct import ridge
+from ._attribute_checks import wrong_counts
 from .base import LinearRegressor
 from .least_squares import (
     certified_data,
     columns,
-    conditioning_claim,
+    in_units,
     kept_rows,
     normal_equations_claim,
+    spectral_claims,
 )
 
 __all__ = ["Ridge", "ridge_regression"]
@@ -202,48 +207,57 @@ class Ridge(LinearRegressor):
     def _accepts(self) -> frozenset[str]:
         return ANYWHERE if self.positive else SPREAD
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_counts(self, least=1, n_iter_=(1 if y.ndim == 1 else y.shape[1],))
+        method = "coordinate" if self.positive else "direct"
+        if self.method_ != method:
+            yield f"method_ is {self.method_!r}; with positive={self.positive} it is {method!r}"
+        names = {self.solver} if self.solver != "auto" else {"lbfgs", "cholesky", "sparse_cg"}
+        if self.solver_ not in names:
+            yield f"solver_ is {self.solver_!r}, with solver={self.solver!r}"
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
         coef, intercept = self._solution()
         design, Y, s = certified_data(X, y, sample_weight)
         alpha = self._alphas(y)
-        claims = []
+        free, claims = self.fit_intercept, []
         if not self.positive and (full or not alpha.all()):
             claims.append(
-                normal_equations_claim(design, Y, s, coef, intercept, self.fit_intercept, alpha)
+                normal_equations_claim(design, Y, s, coef, intercept, free, alpha, tol=tol)
             )
         if not alpha.all():
             if full:
-                claims.append(conditioning_claim(design, Y, s, coef, intercept, self.fit_intercept))
+                claims += spectral_claims(design, Y, s, coef, intercept, free)
             return claims
+        Y, coef, intercept, unit = in_units(Y, coef, intercept)
         gaps = [
             duality_gap(
                 design, Y[:, k], coef[:, k], intercept[k], Squared(), L2(a, positive=self.positive),
-                weights=s, fit_intercept=self.fit_intercept,
+                weights=s, fit_intercept=free,
             )
             for k, a in enumerate(alpha)
         ]  # fmt: skip
-        nulls = [null_value(Squared(), t, s, fit_intercept=self.fit_intercept) for t in columns(Y)]
+        gaps = [replace(gap, exponent=2 * unit) for gap in gaps]
+        nulls = [null_value(Squared(), t, s, fit_intercept=free) for t in columns(Y)]
         return [worst_gap_claim(gaps, nulls, tol, "REG-11", alpha), *claims]
 
 
 def worst_gap_claim(
     gaps: list[Gap], nulls: list[float], tol: float, source: str, curvature: Array
 ) -> Claim:
-    """One claim for all targets: that of the target with the largest gap relative to its bound."""
-    excess = [
-        g.gap / max(tol * null, g.floor, np.finfo(float).tiny)
-        for g, null in zip(gaps, nulls, strict=True)
+    """One claim for all targets: that of the target with the worst outcome."""
+    claims = [
+        gap_claim(gap, tol, null, source, curvature=float(bend))
+        for gap, null, bend in zip(gaps, nulls, curvature, strict=True)
     ]
-    k = int(np.argmax(excess))
-    claim = gap_claim(gaps[k], tol, nulls[k], source, curvature=float(curvature[k]))
-    if len(gaps) == 1:
-        return claim
-    statement = f"worst of {len(gaps)} targets (number {k}): {claim.statement}"
-    return Claim(
-        claim.name, statement, Kind.OPTIMAL, claim.observed, claim.bound, claim.status, source
-    )
+    k = max(range(len(claims)), key=lambda k: badness(claims[k]))
+    if len(claims) == 1:
+        return claims[0]
+    words = f"worst of {len(claims)} targets (number {k}): {claims[k].statement}"
+    return replace(claims[k], statement=words)
 
 
 def _check_solver(solver: str, positive: bool) -> None:

@@ -16,6 +16,7 @@ Machine Learning (2006), section 4.1.3.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..base import Certified
 from ..certificate import Claim
+from ._attribute_checks import wrong_classes, wrong_flags, wrong_intercept, wrong_shapes
 from .base import check_scale
 from .ridge import Ridge
 
@@ -42,7 +44,10 @@ class RidgeLabels(LinearClassifierMixin, Certified):
     """What classifiers by ridge regression share: labels to targets, scores to labels."""
 
     class_weight: Any
+    fit_intercept: bool
     classes_: NDArray[Any]
+    coef_: NDArray[Any]
+    intercept_: Any
     multilabel_: bool
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -99,6 +104,20 @@ class RidgeLabels(LinearClassifierMixin, Certified):
         mass = np.bincount(codes, weights=sample_weight, minlength=len(self.classes_))
         share = np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0)
         return sample_weight * (share * mass.sum() / np.count_nonzero(mass))[codes]
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_flags(self, "multilabel_")
+        if bool(self.multilabel_) != (y.ndim == 2):
+            yield f"multilabel_ is {self.multilabel_}, y has {y.ndim} dimension(s)"
+        if y.ndim == 1:
+            yield from wrong_classes(self, y)
+        columns = self._targets(y).shape[1]
+        one = columns == 1
+        coef = (X.shape[1],) if one else (columns, X.shape[1])
+        offsets: list[tuple[int, ...]] = [(columns,)] + [()] * (not self.fit_intercept)
+        yield from wrong_shapes(self, coef_=coef, intercept_=offsets)
+        yield from wrong_intercept(self)
 
     def _remedy(self) -> str:
         return "Scale the features (for instance with StandardScaler), or use a larger alpha."
@@ -209,6 +228,15 @@ class RidgeClassifier(RidgeLabels):
         own = self.get_params(deep=False)
         return Ridge(**{name: own[name] for name in own if name not in ("class_weight", "certify")},
                      certify=False)  # fmt: skip
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        model = self._regression()
+        for name in ("coef_", "intercept_", "n_iter_", "solver_"):
+            setattr(model, name, getattr(self, name))
+        model.method_ = "coordinate" if self.positive else "direct"
+        targets = self._targets(y)
+        yield from Ridge._inconsistencies(model, X, targets, self._weights(y, sample_weight))
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from ..iterate import Fit
 from ..solvers.linear_sgd import Rules
 from ._online import Plan, Start
 from ._online_classifier import OnlineClassifier
-from ._sgd import CONSTRAINTS, check_rate, keep, rules_of, warn_of_negative_power
+from ._sgd import CONSTRAINTS, check_rate, inconsistencies, keep, rules_of, warn_of_negative_power
 from ._sgd_claims import CLASSIFICATION, claims
 
 __all__ = ["SGDClassifier"]
@@ -255,6 +256,10 @@ class SGDClassifier(OnlineClassifier):
         keep(self, fits, plans, rows, labels=True, witness=self._wants_witness(streams=streams))
 
     # ------------------------------------------------------------------ certifying
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from inconsistencies(self, int(X.shape[1]))
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..certificate import Claim
 from ..iterate import Fit
 from ..solvers.linear_sgd import Rules
 from ._online import MAX_INT, Online, Plan, Start, at_home, validation_rows
-from ._sgd import CONSTRAINTS, check_rate, keep, rules_of, warn_of_negative_power
+from ._sgd import CONSTRAINTS, check_rate, inconsistencies, keep, rules_of, warn_of_negative_power
 from ._sgd_claims import REGRESSION, claims
 from .stochastic_gradient import SGDClassifier
 
@@ -258,6 +259,13 @@ class SGDRegressor(RegressorMixin, Online):
         return self._scores_of(X)[:, 0]
 
     # ------------------------------------------------------------------ certifying
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from inconsistencies(self, int(X.shape[1]))
+
+    def _shape(self, n_features: int) -> tuple[int, ...]:
+        return (n_features,)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -12,7 +12,8 @@ on; with it fixed the objective never rises.
 Certificate, without an optimality claim, which nobody can make cheaply:
 
 * *gradient* (STATIONARY): the gradient of the objective at ``scale_`` is zero to ``tol``;
-* *start* (BOUND): the objective is not above that of the robust start, which is recorded in ``start_``;
+* *start* (BOUND): the objective is not above that of the start, which is recorded in ``start_``; where the
+  median of y is better than this start, that says too little;
 * *scale* (EXACT): ``scale_`` is the normalised median absolute residual, to three digits.
 
 References
@@ -25,6 +26,7 @@ regression", Annals of Statistics 15 (1987).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -36,15 +38,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._attributes import storage_eps
 from .._namespace import like, to_numpy
+from .._optimality import gradient_claim, outcome_claim
+from .._worst import largest, largest_ratio
 from ..base import ANYWHERE, Certified
 from ..certificate import Claim, Kind
 from ..design import Design, as_design
 from ..iterate import run
-from ..losses import Tukey
+from ..losses import Absolute, Tukey
+from ..offsets import best_offset
 from ..solvers.robust_start import robust_start
 from ..solvers.tukey import TukeyPoint, median_deviation, tukey
+from ._attribute_checks import wrong_counts, wrong_outliers, wrong_shapes, wrong_values
 from ._huber_dual import least_scale
-from .base import LinearRegressor, check_scale
+from .base import LinearRegressor, check_scale, largest_term
 from .least_squares import kept_rows
 
 __all__ = ["TukeyRegressor"]
@@ -207,6 +213,21 @@ class TukeyRegressor(LinearRegressor):
 
     # ------------------------------------------------------------------ the claims
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_counts(self, n_iter_=())
+        yield from wrong_shapes(self, scale_=(), start_=(X.shape[1] + 1,))
+        if not self.scale_ > 0.0:
+            yield f"scale_ is {self.scale_!r}, expected a positive number"
+        if not isinstance(self.scale, str):
+            yield from wrong_values("scale_", self.scale_, float(self.scale))
+        coef, offset, design = to_numpy(self.coef_), float(self.intercept_), as_design(X)
+        z = design.dot(coef.astype(np.float64))
+        terms = abs(y) + abs(z) + abs(offset)
+        slack = 64.0 * storage_eps(coef.dtype) * (terms + largest_term(design, coef))
+        limit = 0.0 * z + self.delta * self.scale_
+        yield from wrong_outliers(self, abs(y - z - offset), limit, slack)
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
@@ -227,8 +248,9 @@ class TukeyRegressor(LinearRegressor):
         # rounding moves the objective by the slope, at most the Lipschitz constant, times the error
         slack = 64.0 * _EPS * (before + 2.0 * loss.lipschitz * float(s @ (abs(y) + abs(z))))
         slack += _stored(coef, b, z, s) * 2.0 * loss.lipschitz
-        statement = f"the objective {value:.6g} is not above that of the robust start, {before:.6g}"
-        claims.append(Claim.check("start", statement, Kind.BOUND, value, before + slack, "LOS-5"))
+        middle = best_offset(Absolute(), 0.0 * y, y, s) if self.fit_intercept else 0.0
+        constant = 2.0 * float(s @ loss.pointwise(0.0 * y + middle, y))
+        claims.append(_start_claim(value, before, slack, constant))
         if self.scale == "mad":
             size = float(s @ (abs(y) + abs(z))) / float(s.sum()) + float(
                 np.abs(w) @ design.column_norms(s)
@@ -256,23 +278,33 @@ class TukeyRegressor(LinearRegressor):
         if self.fit_intercept:
             gradient = np.append(gradient, abs(float(slopes.sum())))
             sizes = np.append(sizes, total * float(self.scale_))
-        ratio = np.divide(gradient, sizes, out=np.zeros_like(gradient), where=sizes > 0)
-        observed = float(ratio.max())
         eps = storage_eps(coef.dtype)
         spread = math.sqrt(float(s @ (abs(y) + abs(z)) ** 2) + float(norms**2 @ w**2))
         floor = 8.0 * eps * spread / (math.sqrt(total) * float(self.scale_))
-        statement = (
-            f"the gradient is zero to {observed:.1e} of its scale: no first-order improvement, and no "
-            "optimality claim, since the loss is not convex"
-        )
-        return Claim.check(
-            "gradient", statement, Kind.STATIONARY, observed, tol, "LOS-5", floor=floor
-        )
+        return gradient_claim(
+            largest_ratio(gradient, sizes), tol, "LOS-5",
+            scale="its scale",
+            holds=": no first-order improvement, and no optimality claim, since the loss is not convex",
+            floor=floor,
+        )  # fmt: skip
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
+
+
+def _start_claim(value: float, before: float, slack: float, constant: float) -> Claim:
+    """The objective is not above that of the recorded start, which beats the median of y."""
+    words = f"that of the recorded start, {before:.6g}"
+    holds = f"the objective {value:.6g} is not above {words}"
+    if before > constant + slack and value <= before + slack:
+        why = f"{holds}; but the median of y has {constant:.6g}"
+        return Claim.uninformative("start", why, Kind.BOUND, value, before + slack, "LOS-5")
+    return outcome_claim(
+        "start", Kind.BOUND, value, before + slack, "LOS-5",
+        holds=holds, otherwise=f"the objective {value:.6g} is above {words}",
+    )  # fmt: skip
 
 
 def _stored(coef: NDArray[Any], b: float, z: Any, s: Any) -> float:
@@ -286,17 +318,23 @@ def _scale_claim(r: Any, s: Any, scale: float, size: float) -> Claim:
     e, weights = np.abs(to_numpy(r)), to_numpy(s)
     ends = [_level(e, weights, 0.5 - 1e-12), _level(e, weights, 0.5 + 1e-12)]  # of the medians
     median = _NORMAL * scale
-    observed = max(ends[0] - median, median - ends[1], 0.0) / median
+    observed = largest_ratio(largest(ends[0] - median, median - ends[1], 0.0), median)
     floor = 64.0 * _EPS * size / scale
-    statement = f"the scale {scale:.4g} is the median |residual| / 0.6745 to {observed:.1e}"
+    away = f"the scale {scale:.4g} is {observed:.1e} away from the median |residual| / 0.6745"
     if observed > 1e-3 and floor < 0.1:
-        why = f"{statement}: it did not settle on it, and is any fixed number"
+        why = f"{away}: it did not settle on it, and is any fixed number"
         return Claim.undecided("scale", why, Kind.EXACT, "LOS-5")
-    return Claim.check("scale", statement, Kind.EXACT, observed, 1e-3, "LOS-5", floor=floor)
+    return outcome_claim(
+        "scale", Kind.EXACT, observed, 1e-3, "LOS-5",
+        holds=f"the scale {scale:.4g} is the median |residual| / 0.6745 to {observed:.1e}",
+        otherwise=away, floor=floor,
+    )  # fmt: skip
 
 
 def _level(e: Array, weights: Array, share: float) -> float:
-    """The least value with this share of the weight at or below it, by bisection."""
+    """The least value with this share of the weight at or below it, by bisection; NaN where anything is."""
+    if np.isnan(e).any() or np.isnan(weights).any():
+        return math.nan
     low, high, wanted = 0.0, float(e.max()), share * float(weights.sum())
     for _ in range(60):
         middle = 0.5 * (low + high)

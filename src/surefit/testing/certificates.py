@@ -6,7 +6,7 @@ import copy
 import math
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import joblib
@@ -23,6 +23,8 @@ from ._tools import (
 __all__ = ["check_certificate"]
 
 Array = NDArray[np.float64]
+# Fits and verdicts are this strict: at the default of `verify` a small nudge may truly be within tolerance.
+TOLERANCE = 1e-10
 
 
 def check_certificate(
@@ -39,10 +41,13 @@ def check_certificate(
 
     A clone is fitted with ``tol=1e-10`` and many iterations, where it has these parameters. Its
     certificate must be ok, with finite bounds (an infinite one says nothing), and
-    :func:`surefit.verify` must confirm it and recognise the data. Then
+    ``surefit.verify(model, X, y, tol=1e-10)`` must confirm it and recognise the data. A model stored in
+    float32, whose rounding exceeds that, may leave claims undecided; none may fail, and at the default
+    tolerance of ``verify`` some claim must hold. Then
     ``coef_`` is moved by ``nudge * ||coef_||``, and a free ``intercept_`` by
-    ``nudge * (1 + |intercept_|)``: each time a claim must fail. Finally one cell of X, one target, the order
-    of the rows and the number of rows change: each time the claim ``"data"`` must fail.
+    ``nudge * (1 + |intercept_|)``: each time a claim must fail. So must one when an entry of either
+    becomes NaN or infinite, or the array float16, whatever the tolerance. Finally one cell of X, one
+    target, the order of the rows and the number of rows change: each time the claim ``"data"`` must fail.
 
     Parameters
     ----------
@@ -85,13 +90,20 @@ def check_certificate(
     empty = [c.name for c in certificate.claims if c.status is Status.HOLDS and math.isinf(c.bound)]
     require(not empty, "a claim that holds has a finite bound", model, str(certificate))
     fitted = _state(model)
-    again = verify(model, X, y, sample_weight=weight)
+    again = verify(model, X, y, sample_weight=weight, tol=TOLERANCE)
     require(again.ok, "verify confirms the fit", model, str(again))
+    usual = verify(model, X, y, sample_weight=weight)
+    require(usual.ok, "verify confirms the fit at its default tolerance", model, str(usual))
+    holding = [c.name for c in usual.claims if c.status is Status.HOLDS and c.name != "data"]
+    require(bool(holding), "some claim holds at the default tolerance", model, str(usual))
     known = "data" in again and again["data"].status is Status.HOLDS
     require(known, "verify recognises the data of the fit", model, str(again))
     for name, nudged in _nudged(model, nudge, direction, attributes):
-        report = verify(nudged, X, y, sample_weight=weight)
+        report = verify(nudged, X, y, sample_weight=weight, tol=TOLERANCE)
         require(not report.ok, f"a nudge of {nudge:g} to {name} is noticed", model, str(report))
+    for name, broken in _broken(model, _nudged_names(model, attributes)):
+        report = verify(broken, X, y, sample_weight=weight)
+        require(not report.ok, f"{name} is refused", model, str(report))
     for name, other_X, other_y, other_weight in _tampered(X, y, weight):
         report = verify(model, other_X, other_y, sample_weight=other_weight)
         fails = "data" in report and report["data"].status is Status.FAILS
@@ -126,13 +138,52 @@ def _fit_tightly(estimator: Any, X: Any, y: Any, weight: Any) -> Any:
 def _nudged(
     model: Any, nudge: float, direction: ArrayLike | None, attributes: Sequence[str] | None
 ) -> list[tuple[str, Any]]:
-    """Copies of the model, each with one fitted array moved: coef_ and a free intercept_ by default."""
-    if attributes is None:
-        free = model.get_params(deep=False).get("fit_intercept", False)
-        attributes = ("coef_", "intercept_") if free else ("coef_",)
-    first, *others = attributes
+    """Copies of the model, each with one fitted array moved."""
+    first, *others = _nudged_names(model, attributes)
     copies = [(first, _moved(model, first, nudge, direction))]
     return copies + [(name, _shifted(model, name, nudge)) for name in others]
+
+
+def _nudged_names(model: Any, attributes: Sequence[str] | None) -> Sequence[str]:
+    """The fitted arrays to tamper with: coef_ and a free intercept_ unless others are named."""
+    if attributes is not None:
+        return attributes
+    free = model.get_params(deep=False).get("fit_intercept", False)
+    return ("coef_", "intercept_") if free else ("coef_",)
+
+
+def _broken(model: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Copies of the model whose arrays hold a NaN, an infinity, or half-precision numbers."""
+    for name in names:
+        for value in (math.nan, math.inf, -math.inf):
+            for row, words in ((0, "first"), (-1, "last")):
+                yield f"{value} as {words} entry of {name}", _with_entry(model, name, row, value)
+        yield f"{name} in float16", _with_half_precision(model, name)
+
+
+def _with_entry(model: Any, name: str, row: int, value: float) -> Any:
+    """A copy with one entry of a fitted array replaced."""
+    values = getattr(model, name)
+    if np.ndim(values) == 0 and not sp.issparse(values):
+        return _replaced(model, name, type(values)(value))
+    changed = values.copy()
+    flat = changed.data if sp.issparse(changed) else changed
+    flat.flat[row] = value
+    return _replaced(model, name, changed)
+
+
+def _with_half_precision(model: Any, name: str) -> Any:
+    """A copy with a fitted array cast to float16; values beyond its range become infinite."""
+    values = getattr(model, name)
+    with np.errstate(over="ignore"):
+        half = values.toarray() if sp.issparse(values) else values
+        return _replaced(model, name, np.asarray(half, dtype=np.float16)[()])
+
+
+def _replaced(model: Any, name: str, values: Any) -> Any:
+    changed = copy.deepcopy(model)
+    setattr(changed, name, values)
+    return changed
 
 
 def _moved(model: Any, name: str, nudge: float, direction: ArrayLike | None) -> Any:
@@ -146,10 +197,8 @@ def _moved(model: Any, name: str, nudge: float, direction: ArrayLike | None) -> 
     )
     length = float(np.linalg.norm(along))
     require(length > 0.0, "there is something to nudge", model, f"{name} is 0: pass a direction")
-    moved = copy.deepcopy(model)
     step = nudge * np.linalg.norm(values) / length
-    setattr(moved, name, (values + step * along).astype(values.dtype))
-    return moved
+    return _replaced(model, name, (values + step * along).astype(values.dtype))
 
 
 def _shifted(model: Any, name: str, nudge: float) -> Any:
@@ -157,9 +206,8 @@ def _shifted(model: Any, name: str, nudge: float) -> Any:
     values = np.asarray(getattr(model, name))
     shifted = np.atleast_1d(values).copy()
     shifted.flat[0] += nudge * (1.0 + abs(shifted.flat[0]))
-    moved = copy.deepcopy(model)
-    setattr(moved, name, shifted if values.ndim else type(getattr(model, name))(shifted[0]))
-    return moved
+    moved = shifted if values.ndim else type(getattr(model, name))(shifted[0])
+    return _replaced(model, name, moved)
 
 
 def _tampered(X: Any, y: Any, weight: Any) -> Sequence[tuple[str, Any, Any, Any]]:
