@@ -23,12 +23,15 @@ matrix is tested in full (KER-3). Everything is computed in float64; no solver i
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._namespace import is_torch
-from .certificate import Claim, Kind, Status
+from ._attributes import storage_eps
+from ._namespace import is_torch, to_numpy
+from ._optimality import optimality_claim
+from .certificate import ROUNDING_LIMIT, Claim, Kind, Status
 from .kernels import Kernel, psd_claim
 
 __all__ = ["centre_claims", "exact_claims", "rounding"]
@@ -102,27 +105,34 @@ def centre_claims(
     right, adjoint, residual = 0.0, 0.0, []
     own = _roots(kernel, centres)
     # of every prediction: what rounding, and what storing a, can do to it
-    reach = _UNIT * (own @ abs(a)) + 2.0 * stored * _norms(own[:, None] * a)
-    lengths = 0.0
+    reach, stir = _UNIT * (own @ abs(a)), 2.0 * stored * _norms(own[:, None] * a)
+    lengths, stored_lengths = 0.0, 0.0
     for rows, block in bound.blocks(X):
         r = Y[rows] - block @ a
         s = 1.0 if weights is None else weights[rows][:, None]
         right, adjoint = right + block.T @ (s * Y[rows]), adjoint + block.T @ (s * r)
         roots = _roots(kernel, X[rows])[:, None]
         lengths = lengths + (s * roots * (_UNIT * abs(Y[rows]) + roots * reach)).sum(0)
+        stored_lengths = stored_lengths + (s * roots**2 * stir).sum(0)
         residual.append(r)
     rho = adjoint - (inner @ a) * alphas
     start = _norms(right)
-    floor = float((own**2).sum()) ** 0.5 * lengths
-    floor = floor + (_UNIT * _norms(abs(inner) @ abs(a)) + 2.0 * stored * _spread(own, a)) * alphas
-    relative, rounding = _worst(_norms(rho), start), _worst(floor, start)
+    size = float((own**2).sum()) ** 0.5
+    floor = size * lengths + _UNIT * _norms(abs(inner) @ abs(a)) * alphas
+    storing = size * stored_lengths + 2.0 * stored * _spread(own, a) * alphas
+    relative = _worst(_norms(rho), start)
     m = int(centres.shape[0])
     statement = (
         f"the {m} centres solve their normal equations to {relative:.1e} of the right-hand side"
     )
     claims = [
-        Claim.check(
-            "normal equations", statement, Kind.EXACT, relative, tol, "KER-7", floor=rounding
+        _relative_claim(
+            "normal equations",
+            statement,
+            relative,
+            tol,
+            _worst(floor, start),
+            _worst(storing, start),
         )
     ]
     if kernel.positive is not True or not full:
@@ -165,7 +175,7 @@ def _system(
     relative = _worst(_norms(q) + _norms(leak * alphas), size)
     rounding = _worst(_UNIT * _norms(root * (abs(Y) + sizes) + abs(c) * alphas), size)
     storing = storing + stored * _norms(c) * alphas
-    shown, allowance = max(relative, rounding), rounding + _worst(storing, size)
+    shown = relative if math.isnan(relative) else max(relative, rounding)
     statement = f"(K + alpha I) a = y to {shown:.1e} of y"
     if positive:
         length = shown * size
@@ -177,7 +187,7 @@ def _system(
             f"k(x, x) <= {largest**2:.3g} within {function:.1e}"
         )
     claims = [
-        Claim.check("residual", statement, Kind.EXACT, relative, tol, "KER-7", floor=allowance)
+        _relative_claim("residual", statement, relative, tol, rounding, _worst(storing, size))
     ]
     if not positive:
         why = "whether the kernel matrix is positive semi-definite is not shown: there may be no minimum"
@@ -194,22 +204,17 @@ def _system(
         (c**2 * alphas**2).sum()
     )
     floor = _UNIT * math.log2(2.0 + len(Y)) * mass
-    allowed = max(tol * null, float((storing**2).sum()))  # the gap is the square of the residual
-    claims.insert(0, _gap_claim(primal, dual, floor, allowed, "the global minimum"))
-    return claims
-
-
-def _gap_claim(primal: float, dual: float, floor: float, bound: float, what: str) -> Claim:
-    gap = primal - dual
-    statement = (
-        f"the objective {primal:.6g} is within {max(gap, floor):.1e} of {what}, as the dual value "
-        f"{dual:.6g} shows"
+    claim = optimality_claim(
+        f"the objective {primal:.6g}",
+        primal=primal,
+        dual=dual,
+        null=null,
+        bound=tol * null,
+        floor=floor,
+        stored=float((storing**2).sum()),  # the gap is the square of the residual
+        source="KER-7",
     )
-    if gap < -floor:  # weak duality broken beyond rounding: something is wrong
-        return Claim.check("duality gap", statement, Kind.OPTIMAL, math.nan, 0.0, "KER-7")
-    return Claim.check(
-        "duality gap", statement, Kind.OPTIMAL, max(gap, 0.0), bound, "KER-7", floor=floor
-    )
+    return [claim, *claims]
 
 
 def _least_squares(bound: Any, targets: _Targets, weights: Any, tol: float, stored: float) -> Claim:
@@ -220,10 +225,12 @@ def _least_squares(bound: Any, targets: _Targets, weights: Any, tol: float, stor
     count = Y.shape[1]
     size = _norms(both[:, count : 2 * count])
     relative = _worst(_norms(both[:, :count]), size)
-    rounding = (_UNIT + stored) * _worst(_norms(abs(both[:, 2 * count :])), size)
-    statement = f"K (y - Ka) = 0 to {relative:.1e} of Ky: no coefficients fit the targets better"
-    return Claim.check(
-        "normal equations", statement, Kind.EXACT, relative, tol, "KER-7", floor=rounding
+    reach = _worst(_norms(abs(both[:, 2 * count :])), size)
+    statement = (
+        f"K (y - Ka) is {relative:.1e} of Ky; where it is 0 no coefficients fit the targets better"
+    )
+    return _relative_claim(
+        "normal equations", statement, relative, tol, _UNIT * reach, stored * reach
     )
 
 
@@ -265,19 +272,24 @@ def _distance(
     mass = float((abs(u) * abs(Y)).sum() + losses.sum() + abs(quadratic).sum())
     mass += float((abs(a) * (abs(inner) @ abs(a))).sum(0) @ alphas)
     floor = _UNIT * math.log2(2.0 + len(Y)) * mass
-    gap = max(primal - dual, 0.0)
     if max_gap is None and primal > null * (1.0 + _EPS * len(Y)):
         why = f"the objective {primal:.6g} exceeds {null:.6g}, that of f = 0: nothing was promised"
         return Claim.undecided("duality gap", why, Kind.OPTIMAL, "KER-7")
-    allowed = null if max_gap is None else max_gap * null
-    claim = _gap_claim(
-        primal, dual, floor, allowed, f"the minimum over all {len(Y)} rows instead of {m} centres"
+    claim = optimality_claim(
+        f"the objective {primal:.6g}",
+        primal=primal,
+        dual=dual,
+        null=null,
+        bound=null if max_gap is None else max_gap * null,
+        floor=floor,
+        source="KER-7",
+        target=f"the minimum over all {len(Y)} rows instead of {m} centres",
     )
-    rows = math.sqrt(max(gap, floor) / (len(Y) if weights is None else float(weights.sum())))
+    rows = math.sqrt(
+        max(primal - dual, floor) / float(len(Y) if weights is None else weights.sum())
+    )
     words = f"{claim.statement}; fitted values differ by at most {rows:.1e} in the root of their mean square"
-    return Claim(
-        claim.name, words, claim.kind, claim.observed, claim.bound, claim.status, claim.source
-    )
+    return replace(claim, statement=words)
 
 
 # ------------------------------------------------------------------------ small parts
@@ -350,5 +362,23 @@ def _beside(parts: list[Any]) -> Any:
 
 
 def rounding(values: Any) -> float:
-    """eps of float32 arrays; 0 for float64, whose rounding is counted anyway."""
-    return float(np.finfo(np.float32).eps) if values.dtype.itemsize == 4 else 0.0
+    """The rounding unit of coefficients in float32; 0 for others, whose rounding is counted anyway."""
+    unit = storage_eps(to_numpy(values[:1]).dtype)
+    return unit if unit > _EPS else 0.0
+
+
+def _relative_claim(
+    name: str, statement: str, observed: float, tol: float, floor: float, stored: float
+) -> Claim:
+    """A relative residual against the tolerance; storage in float32 beyond it leaves that undecided."""
+    limit = tol if stored > tol else max(tol, ROUNDING_LIMIT)
+    return Claim.check(
+        name,
+        statement,
+        Kind.EXACT,
+        observed,
+        tol,
+        "KER-7",
+        floor=floor + stored,
+        largest_floor=limit,
+    )

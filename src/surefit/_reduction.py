@@ -129,6 +129,15 @@ class Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
         check_classification_targets(checked[1])
         return checked
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        problems = sum(1 for _ in self._parts(y))
+        if len(self.estimators_) != problems:
+            yield f"estimators_ holds {len(self.estimators_)} parts for {problems} binary problems"
+        for part in self.estimators_:
+            if type(part) not in (type(self.estimator), ConstantPredictor):
+                yield f"estimators_ holds a {type(part).__name__}, and estimator={self.estimator!r}"
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:

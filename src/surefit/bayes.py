@@ -22,7 +22,7 @@ Devroye, Gyoerfi & Lugosi, A Probabilistic Theory of Pattern Recognition (1996),
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +32,9 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._attributes import invalid_attributes, invalid_parameters
 from ._bayes_risk import BayesRisk, closed_form, log_densities, monte_carlo, quadrature
+from ._consistency import wrong_shapes
 from .base import Certified
 from .certificate import Claim, Kind
 
@@ -226,6 +228,20 @@ class BayesClassifier(ClassifierMixin, Certified):
 
     # ------------------------------------------------------------------ claims
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from invalid_parameters(self)
+        yield from invalid_attributes(self)
+        given = self.classes is not None  # in the order of the densities
+        wanted = np.asarray(self.classes) if given else np.unique(y)
+        if not np.array_equal(self.classes_, wanted):
+            yield f"classes_ is {self.classes_.tolist()}, and must be {wanted.tolist()}"
+            return
+        if len(np.setdiff1d(np.unique(y), self.classes_)):
+            yield f"y has labels that are not in classes_, {self.classes_.tolist()}"
+        yield from wrong_shapes(self, {"priors_": self.classes_.shape})
+        if len(self.densities_) != len(self.classes_):
+            yield f"densities_ holds {len(self.densities_)} densities for {len(self.classes_)} classes"
+
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         if sample_weight is not None:
             raise ValueError("BayesClassifier takes no sample_weight: pass priors instead.")
@@ -246,17 +262,19 @@ class BayesClassifier(ClassifierMixin, Certified):
         chosen = np.argsort(self.classes_)[chosen]
         best = joint.max(axis=1)
         slack = 1e-9 * np.maximum(1.0, np.abs(best))
-        beaten = (joint[np.arange(len(X)), chosen] < best - slack) & np.isfinite(best)
-        wrong = int(np.count_nonzero(beaten))
+        best_class = joint[np.arange(len(X)), chosen] >= best - slack  # a NaN is not
+        nowhere = np.isneginf(best)  # outside every support
+        wrong = int(np.count_nonzero(~(best_class | nowhere)))
+        rule = (
+            f"{wrong} of {len(X)} training rows are predicted as a class with a smaller posterior"
+        )
+        if not wrong:
+            rule = f"all {len(X)} training rows are predicted as a class with the largest posterior"
         return [
             Claim.check(
                 "priors", f"the priors are within {off:.1e} of {source}", Kind.EXACT, off, 1e-12, "CLS-3"
             ),
-            Claim.check(
-                "Bayes rule",
-                f"{wrong} of {len(X)} training rows are predicted as a class with a smaller posterior than "
-                "another's", Kind.EXACT, wrong, 0, "CLS-3",
-            ),
+            Claim.check("Bayes rule", rule, Kind.EXACT, wrong, 0, "CLS-3"),
             self._risk_claim(X, y, full),
         ]  # fmt: skip
 
@@ -281,7 +299,11 @@ class BayesClassifier(ClassifierMixin, Certified):
             f"{risk.value:.4f}; rows from these densities stay within {radius:.4f} with probability "
             f"{1 - _DELTA:.0%}"
         )
-        return Claim.check(name, statement, kind, abs(errors - risk.value), radius, "CLS-3")
+        apart = abs(errors - risk.value)
+        if radius >= max(risk.value, 1.0 - risk.value):
+            why = f"{statement}: more rows would say something"
+            return Claim.uninformative(name, why, kind, apart, radius, "CLS-3")
+        return Claim.check(name, statement, kind, apart, radius, "CLS-3")
 
     def _remedy(self) -> str:
         return "The rows may not come from these densities and priors, or the model was changed: check both."

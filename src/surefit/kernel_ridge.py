@@ -26,6 +26,7 @@ Carratino & Rosasco, "FALKON", NeurIPS 2017.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -35,6 +36,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._consistency import shape_of, wrong_counts, wrong_shapes
 from ._kernel_ridge_claims import centre_claims, exact_claims, rounding
 from ._kernel_ridge_fit import solve_kernel_ridge
 from ._namespace import is_torch, like, to_numpy
@@ -42,6 +44,7 @@ from .base import SPARSE_FORMATS, Certified
 from .certificate import Claim, Kind
 from .inputs import is_native, validate_native_X
 from .kernels import NAMES, Kernel, Precomputed, as_kernel
+from .kernels.mercer import indefinite_remedy
 from .kernels.spelling import same_kernel
 
 __all__ = ["KernelRidge"]
@@ -250,12 +253,23 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
         )
 
     def _remedy(self) -> str:
-        return (
+        return indefinite_remedy(self.certificate_) or (
             "You might want to raise max_iter, use solver='cholesky', or raise alpha; with centres, raise "
             "n_components."
         )
 
     # ------------------------------------------------------------------ certificate
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        if self.solver_ not in ("cholesky", "cg", "nystrom"):
+            yield f"solver_ must be 'cholesky', 'cg' or 'nystrom', and is {self.solver_!r}"
+        rows = X.shape[0] if self.solver_ != "nystrom" else shape_of(self.X_fit_)[0]
+        targets = tuple(y.shape[1:])
+        yield from wrong_shapes(
+            self, {"X_fit_": (rows, X.shape[1]), "dual_coef_": (rows, *targets)}
+        )
+        yield from wrong_counts(self, n_iter_=1)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
@@ -268,11 +282,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified):
         centres = (
             self.X_fit_ if is_torch(X) == is_torch(self.X_fit_) else like(to_numpy(self.X_fit_), X)
         )
-        whole = getattr(self, "solver_", "") != "nystrom"
+        whole = self.solver_ != "nystrom"
         claims = [self._rows_claim(kernel, X, centres, whole)]
-        if whole and a.shape != Y.shape:
-            words = f"dual_coef_ has the shape {tuple(a.shape)}, these data have {tuple(Y.shape)}"
-            return [*claims, Claim.check("residual", words, Kind.EXACT, np.inf, 0.0, "KER-7")]
         common: dict[str, Any] = {"tol": tol, "stored": stored, "full": full}
         alphas = self._alphas(Y)
         if whole:

@@ -137,6 +137,14 @@ class OneVsRestClassifier(Reduction):
                 what = label if positive.all() else f"not {label}"
                 warnings.warn(f"Label {what} is present in all training examples.", stacklevel=4)
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        several = np.ndim(y) == 2
+        if self.multilabel_ is not several:
+            yield f"multilabel_ is {self.multilabel_!r}, and y has the shape {np.shape(y)}"
+        elif several and not np.array_equal(self.classes_, np.arange(y.shape[1])):
+            yield f"classes_ must number the {y.shape[1]} columns of y"
+        yield from super()._inconsistencies(X, y, sample_weight)
+
     def _labels(self) -> Any:
         binary = len(self.classes_) == 2 and not self.multilabel_
         return self.classes_[1:] if binary else self.classes_
@@ -283,6 +291,16 @@ class OneVsOneClassifier(Reduction):
         self.pairwise_indices_ = (
             [np.flatnonzero(rows) for _, rows, _ in self._parts(y)] if pairwise else None
         )
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        cut = self.pairwise_indices_
+        if (cut is None) == bool(get_tags(self).input_tags.pairwise):
+            yield "pairwise_indices_ is for kernel matrices, and is None without one"
+        elif cut is not None:
+            wanted = [np.flatnonzero(rows) for _, rows, _ in self._parts(y)]
+            if len(cut) != len(wanted) or not all(map(np.array_equal, cut, wanted)):
+                yield "pairwise_indices_ does not name the rows of each pair of classes"
 
     def _parts(self, y: Any) -> Iterator[tuple[str, Mask, Mask]]:
         for first, second in combinations(self.classes_, 2):

@@ -314,10 +314,13 @@ def test_a_forged_dual_point_only_weakens_the_claim(options):
     ):
         model.dual_coef_ = forged
         report = surefit.verify(model, X, y)
-        assert not report["duality gap"].observed < honest - 1e-9
+        if "duality gap" in report:
+            assert not report["duality gap"].observed < honest - 1e-9
+        assert not report.ok
         shifted = LinearSVC(tol=1e-6, certify=False, **options).fit(X, y)
         shifted.coef_, shifted.dual_coef_ = shifted.coef_ + 0.5, forged
-        assert surefit.verify(shifted, X, y)["duality gap"].status is not Status.HOLDS
+        report = surefit.verify(shifted, X, y)
+        assert "duality gap" not in report or report["duality gap"].status is not Status.HOLDS
 
 
 def test_forged_farkas_weights_prove_nothing():

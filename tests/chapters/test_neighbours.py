@@ -334,12 +334,15 @@ def test_leave_one_out_is_as_near_the_true_error_as_the_theorem_says():
 def test_the_leave_one_out_claim():
     claim = leave_one_out_claim(0.12, 10_000, 5)
     assert claim.kind is Kind.STATISTICAL
-    assert claim.observed == pytest.approx(math.sqrt(31 / (10_000 * 0.05)))
+    assert claim.high - claim.estimate == pytest.approx(math.sqrt(31 / (10_000 * 0.05)))
+    assert claim.low == 0.0
     assert "0.1200" in claim.statement
-    assert leave_one_out_claim(0.12, 600, 5).status is Status.UNDECIDED
+    wide = leave_one_out_claim(0.12, 600, 5)
+    assert wide.status is Status.UNINFORMATIVE
+    assert "9920 rows" in wide.statement  # 31 / (0.05 * 0.25**2)
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 800)
-    X = rng.normal(size=(800, 2)) + y[:, None]
+    y = rng.integers(0, 2, 2400)
+    X = rng.normal(size=(2400, 2)) + y[:, None]
     model = KNeighborsClassifier(1).fit(X, y)
     assert model.certificate_["leave-one-out error"].status is Status.UNDECIDED
     claim = surefit.verify(model, X, y)["leave-one-out error"]

@@ -26,6 +26,8 @@ def test_the_class_weights_are_those_that_the_parameter_means() -> None:
     model = SVC().fit(X, Y)
     assert surefit.verify(model, X, Y).ok
     model.class_weight = "balanced"  # class_weight_ still says that both count the same
+    assert "class_weight_" in surefit.verify(model, X, Y)["attributes"].statement
+    model.class_weight_ = SVC(class_weight="balanced").fit(X, Y).class_weight_
     found = surefit.verify(model, X, Y)
     assert found["duality gap"].status is Status.FAILS
     assert surefit.verify(SVC(class_weight="balanced").fit(X, Y), X, Y).ok
@@ -38,7 +40,9 @@ def test_the_class_weights_are_those_that_the_parameter_means() -> None:
 def test_shapes_that_do_not_fit_are_a_failed_claim(name: str, value: Any) -> None:
     model = SVC().fit(X, Y3)
     setattr(model, name, value)
-    assert surefit.verify(model, X, Y3)["layout"].status is Status.FAILS
+    found = surefit.verify(model, X, Y3)["attributes"]
+    assert found.status is Status.FAILS
+    assert name in found.statement
 
 
 @pytest.mark.parametrize("machine", [SVC, SVR])

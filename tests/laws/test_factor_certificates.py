@@ -110,7 +110,7 @@ def test_other_data_and_forged_records_are_noticed(kind, settings):
 
 
 def test_a_zero_that_is_stored_is_a_rating():
-    """The fingerprint does not see it; the gradient does."""
+    """The fingerprint does not see it; the pairs of the fit do, and the gradient does."""
     X = table("sparse")
     model = fitted("sparse", {})
     dense = X.toarray()
@@ -122,6 +122,8 @@ def test_a_zero_that_is_stored_is_a_rating():
         np.append(dense[rows, columns], 0.0),
         shape=X.shape,
     )
+    assert "seen_" in surefit.verify(model, extra)["attributes"].statement
+    model.seen_ = MatrixFactorization(3, random_state=0).fit(extra).seen_
     report = surefit.verify(model, extra)
     assert report["user block"].status is Status.FAILS
     assert report["loss"].status is Status.FAILS

@@ -20,7 +20,7 @@ import numpy as np
 from .._attributes import storage_eps
 from .._exact_order import UNIT
 from .._namespace import to_numpy
-from ..certificate import Claim, Kind, Status
+from ..certificate import ROUNDING_LIMIT, Claim, Kind, Status
 from ._kmeans_look import Findings, last_step, look
 from ._lower_bounds import lower_bounds, optimality_claim
 
@@ -37,7 +37,7 @@ def kmeans_claims(model: Any, X: Any, sample_weight: Any, *, full: bool, tol: fl
         _trace_claim(model, found),
     ]
     if len(model.restart_inertias_) > 1:
-        claims.append(_restarts_claim(model))
+        claims.append(_restarts_claim(model, found))
     broken = any(claim.status is Status.FAILS for claim in claims)  # not worth minutes
     return claims + optimum_claims(model, X, sample_weight, found, full=full and not broken)
 
@@ -47,7 +47,7 @@ def optimum_claims(
 ) -> list[Claim]:
     """How far the fit is from the least possible sum of squares."""
     bounds = lower_bounds(X, sample_weight, model.n_clusters, model.labels_, full=full)
-    floor = UNIT**2 * found.size * (found.rows + 16.0)
+    floor = UNIT**2 * found.size * (found.rows + 16.0) + _positions(found)
     return [optimality_claim(float(model.inertia_), model.n_clusters, bounds, floor=floor)]
 
 
@@ -61,27 +61,43 @@ def labels_claim(found: Findings) -> Claim:
             "surefit.verify or certify='full' decides them"
         )
         return Claim.undecided("labels", why, Kind.EXACT, "CLU-1")
+    how = "in exact arithmetic, ties to the lowest number"
     statement = (
-        f"of {found.rows} rows, {found.wrong} have a label other than their nearest centre, in exact "
-        "arithmetic, ties to the lowest number"
+        f"of {found.rows} rows, {found.wrong} have a label other than their nearest centre, {how}"
     )
+    if not found.wrong:
+        statement = f"all {found.rows} rows carry the label of their nearest centre, {how}"
     return Claim.check("labels", statement, Kind.EXACT, found.wrong, 0, "CLU-1")
 
 
 def wcss_claim(model: Any, found: Findings) -> Claim:
     gap = abs(float(model.inertia_) - found.wcss)
     p = model.cluster_centers_.shape[1]
-    bound = 2.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * found.wcss + _lost(found)
+    bound = 2.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * found.wcss
+    floor = bound + _lost(found) + _positions(found)
     statement = (
         f"inertia_ = {float(model.inertia_):.12g} differs by {gap:.1e} from the sum of squares within "
         "clusters, recomputed"
     )
-    return Claim.check("WCSS", statement, Kind.EXACT, gap, bound, "CLU-1")
+    return Claim.check(
+        "WCSS", statement, Kind.EXACT, gap, bound, "CLU-1",
+        floor=floor, largest_floor=_largest_floor(found, floor),
+    )  # fmt: skip
 
 
 def _lost(found: Findings) -> float:
     """What squares below the range of float64 may have lost."""
     return 8.0 * found.moves.shape[1] * (found.rows + float(found.masses.sum())) * 2.0**-1074
+
+
+def _positions(found: Findings) -> float:
+    """The squares of what rounding moves rows and centres by; they are all there is where rows coincide."""
+    return 64.0 * UNIT**2 * found.place
+
+
+def _largest_floor(found: Findings, floor: float) -> float:
+    """Rounding excuses a thousandth of the WCSS; where all of that is rounding, both sums count as 0."""
+    return math.inf if found.wcss <= floor else ROUNDING_LIMIT * found.wcss
 
 
 def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings, tol: float) -> Claim:
@@ -98,12 +114,16 @@ def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings, tol:
     allowed = tol * found.variance
     empty = int(np.count_nonzero(found.masses == 0.0))
     words = f"; {empty} clusters hold no row" if empty else ""
+    limit = max(allowed, ROUNDING_LIMIT * found.variance)
     if (each <= size**2).all():
         statement = (
             "each centre is the weighted mean of its rows, to rounding: one more step would move the centres "
             f"by {math.sqrt(moved):.1e} in all; stationary, no optimality claim{words}"
         )
-        return Claim.check("centres", statement, Kind.STATIONARY, moved, floor, "CLU-1")
+        return Claim.check(
+            "centres", statement, Kind.STATIONARY, moved, min(floor, limit), "CLU-1",
+            floor=floor, largest_floor=limit,
+        )  # fmt: skip
     last = last_step(model, X, sample_weight, size, allowed) if moved > allowed else math.inf
     if last <= allowed:
         statement = (
@@ -112,42 +132,51 @@ def _centres_claim(model: Any, X: Any, sample_weight: Any, found: Findings, tol:
             f"no optimality claim{words}"
         )
         return Claim.check("centres", statement, Kind.STATIONARY, last, allowed, "CLU-1")
+    end = "stationary to that" if moved <= allowed else "they still move"
     statement = (
         f"one more step would move the centres by {moved:.2e} (squared, in all), where tol times the mean "
-        f"variance is {allowed:.2e}: stationary to that, no optimality claim{words}"
+        f"variance is {allowed:.2e}: {end}, no optimality claim{words}"
     )
     return Claim.check("centres", statement, Kind.STATIONARY, moved, allowed, "CLU-1")
 
 
 def _trace_claim(model: Any, found: Findings) -> Claim:
-    trace = np.append(np.asarray(model.inertia_trace_, dtype=np.float64), found.wcss)
-    rise = float(np.max(np.diff(trace), initial=0.0))
-    end = abs(float(trace[-2]) - found.wcss) if len(trace) > 1 else math.inf
+    """By the fit's own record, whose end is tied to the sum computed here."""
+    name, record = "monotone", np.asarray(model.inertia_trace_, dtype=np.float64)
+    steps = len(record) - 1
+    if steps != int(model.n_iter_):
+        words = f"inertia_trace_ holds {len(record)} sums, and n_iter_ = {model.n_iter_} leaves one more"
+        return Claim.check(name, words, Kind.BOUND, math.inf, 0.0, "CLU-1")
+    trace = np.append(record, found.wcss)
+    rise, end = float(np.max(np.diff(trace))), float(abs(record[-1] - found.wcss))
     centres = to_numpy(model.cluster_centers_)
     p = centres.shape[1]
     bound = 4.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * max(found.size, found.wcss)
-    bound += _lost(found)
+    floor = bound + _lost(found) + _positions(found)
     if centres.dtype == np.float32:  # the last centres were rounded
         lengths = np.sqrt(np.einsum("ij,ij->i", centres, centres, dtype=np.float64))
         pulls = found.masses * np.sqrt(np.einsum("ij,ij->i", found.moves, found.moves))
-        bound += 2.0**-23 * float(lengths @ pulls) + 2.0**-46 * float(found.masses @ lengths**2)
-    steps = len(trace) - 2
+        floor += 2.0**-23 * float(lengths @ pulls) + 2.0**-46 * float(found.masses @ lengths**2)
     statement = (
-        f"over {steps} iterations the sum of squares went from {trace[0]:.6g} to {found.wcss:.6g} and rose "
-        f"by {max(rise, 0.0):.1e} at most; the trace ends {end:.1e} from the recomputed sum"
+        f"by the fit's record the sum of squares went from {trace[0]:.6g} to {record[-1]:.6g} over {steps} "
+        f"iterations and rose by {0.0 if rise <= 0.0 else rise:.1e} at most; the record ends {end:.1e} from "
+        "the sum computed here"
     )
-    observed = max(rise, end) if steps == int(model.n_iter_) else math.inf
-    return Claim.check("monotone", statement, Kind.BOUND, observed, bound, "CLU-1")
+    return Claim.check(
+        name, statement, Kind.BOUND, float(np.maximum(rise, end)), bound, "CLU-1",
+        floor=floor, largest_floor=_largest_floor(found, floor),
+    )  # fmt: skip
 
 
-def _restarts_claim(model: Any) -> Claim:
+def _restarts_claim(model: Any, found: Findings) -> Claim:
     ends = np.asarray(model.restart_inertias_, dtype=np.float64)
     best, worst = float(ends.min()), float(ends.max())
     spread = (worst - best) / best if best > 0 else 0.0
     near = int(np.count_nonzero(ends <= best * 1.001))
     statement = (
-        f"{len(ends)} restarts ended between {best:.6g} and {worst:.6g}, {spread:.2%} apart, {near} of them "
-        "within 0.1% of the best, which was kept: the outcome depends on the first centres that much"
+        f"by the fit's record {len(ends)} restarts ended between {best:.6g} and {worst:.6g}, {spread:.2%} "
+        f"apart, {near} of them within 0.1% of the best, and {float(model.inertia_):.6g} was kept"
     )
     excess = abs(float(model.inertia_) - best)
-    return Claim.check("restarts", statement, Kind.EMPIRICAL, excess, 1e-9 * best, "CLU-2")
+    bound = 1e-9 * best + _positions(found)
+    return Claim.check("restarts", statement, Kind.EMPIRICAL, excess, bound, "CLU-2")

@@ -39,6 +39,7 @@ class Findings(NamedTuple):
     spread: float  # sum of weight * |x - mean of x|^2
     size: float  # the same as the fit sees it: about 0 for sparse rows, which it does not centre
     variance: float  # mean over the columns, unweighted
+    place: float  # sum of weight * (|centre|^2 + |middle|^2): what rounding of positions is relative to
 
 
 class _Table:
@@ -111,8 +112,8 @@ def look(model: Any, X: Any, sample_weight: Any, *, full: bool) -> Findings:
     )
     if design.group.max(np.float64(not fits)):
         return Findings(
-            n, 0, n, np.zeros(k), np.full((k, p), np.nan), math.nan, math.nan, math.nan, math.nan
-        )
+            n, 0, n, np.zeros(k), np.full((k, p), np.nan), *[math.nan] * 5
+        )  # fmt: skip
     mine = getattr(sample_weight, "here", sample_weight)  # of the rows held here
     weights = np.ones(design.rows_here) if mine is None else to_numpy(mine)
     table = _Table(centres)
@@ -153,6 +154,8 @@ def look(model: Any, X: Any, sample_weight: Any, *, full: bool) -> Findings:
     variance = float(np.mean(squares / n - (plain / n) ** 2))
     moves = moves / np.where(masses > 0.0, masses, 1.0)[:, None]
     moves[masses <= 0.0] = 0.0
+    reach = np.einsum("ij,ij->i", centres, centres) + float(table.middle @ table.middle)
+    occupied = masses > 0.0  # a centre without rows may lie anywhere
     return Findings(
         int(wrong),
         int(open_),
@@ -163,6 +166,7 @@ def look(model: Any, X: Any, sample_weight: Any, *, full: bool) -> Findings:
         max(spread, 0.0),
         max(size, 0.0),
         max(variance, 0.0),
+        float(masses[occupied] @ reach[occupied]),
     )
 
 

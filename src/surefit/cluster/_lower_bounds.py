@@ -4,8 +4,8 @@ k-means stops where no single step helps, which may be far from the best cluster
 clustering into K goes below tell how far at most: the PCA tail (one more reading of the rows) and the
 semidefinite relaxation (n x n matrices, so up to 2,000 distinct rows). Neither uses anything of the fit
 but its labels, and these only as a hint. A bound that is not tight is no fault of the clustering: the
-claim then gives the number and stays undecided. See :mod:`surefit.cluster._pca_tail` and
-:mod:`surefit.cluster._sdp_bound` for the proofs.
+claim then gives the number and stays undecided; below half the WCSS it is uninformative. See
+:mod:`surefit.cluster._pca_tail` and :mod:`surefit.cluster._sdp_bound` for the proofs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = ["Bound", "lower_bounds", "optimality_claim", "pca_tail_bound", "sdp_b
 
 NAME, SOURCE = "distance from the optimum", "CLU-1"
 TIGHT = 1e-6  # share of the WCSS at which a clustering counts as the best
+LARGEST_FACTOR = 2.0  # a bound of less than half the WCSS says next to nothing
 AT_FIT = 200  # rows up to which the relaxation is tried at fit,
 STEPS_AT_FIT = 60  # for so many steps: a tenth of a second
 _ROUNDING = 1e-9  # share by which a WCSS computed in float64 may be too small
@@ -103,14 +104,16 @@ def optimality_claim(
     if not best.value > 0.0:
         why = "; ".join(f"{bound.method}: {bound.words}" for bound in bounds if bound.words)
         why = f"no lower bound for a {into} above 0 is known ({why or best.words})"
-        return Claim.undecided(NAME, why, Kind.BOUND, SOURCE)
+        return Claim.uninformative(NAME, why, Kind.BOUND, source=SOURCE)
     rest = "; ".join(f"{bound.method}: {bound.words}" for bound in bounds if bound.words)
     statement = (
         f"the WCSS {inertia:.6g} is {_above(inertia / best.value)} that of the best {into} "
         f"({best.method}: none is below {best.value:.6g}); whether a better one exists is not decided"
     )
     statement += f" ({rest})" if rest else ""
-    return Claim(NAME, statement, Kind.BOUND, share, TIGHT, Status.UNDECIDED, SOURCE)
+    wide = inertia > LARGEST_FACTOR * best.value
+    status = Status.UNINFORMATIVE if wide else Status.UNDECIDED
+    return Claim(NAME, statement, Kind.BOUND, share, TIGHT, status, SOURCE)
 
 
 def _above(factor: float) -> str:

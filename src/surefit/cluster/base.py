@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, validate_data
 
+from .._consistency import wrong_counts, wrong_shapes
 from .._namespace import is_torch, like, to_numpy
 from ..base import ANYWHERE, Certified, check_weights, scale_error
 from ..design import Design, RankRows, as_design
@@ -80,12 +82,7 @@ class Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Cer
 
     def _runs(self) -> int:
         """How many times to start, from ``n_init`` and ``init``."""
-        given = _is_arraylike_not_scalar(self.init)
-        if self.n_init != "auto":
-            runs = int(self.n_init)
-        else:
-            plain = isinstance(self.init, str) and self.init == "k-means++"
-            runs = 1 if plain or given else self._runs_by_default
+        given, runs = _is_arraylike_not_scalar(self.init), self._runs_asked_for()
         if given and runs != 1:
             warnings.warn(
                 f"Explicit initial center position passed: performing only one init in {type(self).__name__} "
@@ -95,6 +92,12 @@ class Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Cer
             )
             runs = 1
         return runs
+
+    def _runs_asked_for(self) -> int:
+        if self.n_init != "auto":
+            return int(self.n_init)
+        plain = isinstance(self.init, str) and self.init == "k-means++"
+        return 1 if plain or _is_arraylike_not_scalar(self.init) else self._runs_by_default
 
     def _given_centres(self, X: Any) -> Array | None:
         """The array ``init``, checked; None where it is something else."""
@@ -114,6 +117,23 @@ class Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Cer
                 raise ValueError(
                     f"The shape of the initial centers {centres.shape} does not match the {words} {count}."
                 )
+
+    # ------------------------------------------------------------------ consistency
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_shapes(self, {"cluster_centers_": (self.n_clusters, int(X.shape[1]))})
+        if hasattr(self, "n_iter_"):  # partial_fit leaves none
+            yield from wrong_counts(self, n_iter_=1)
+        if getattr(self, "inertia_", 0.0) < 0.0:
+            yield f"inertia_ is {self.inertia_}, and a sum of squares is not negative"
+        labels = (
+            np.asarray(to_numpy(self.labels_)) if hasattr(self, "labels_") else np.zeros(0, int)
+        )
+        if labels.ndim != 1 or labels.dtype.kind not in "iu":
+            yield f"labels_ must hold the numbers of centres, and is {labels.dtype}"
+        elif ((labels < 0) | (labels >= self.n_clusters)).any():
+            yield f"labels_ names clusters that are not among the {self.n_clusters}"
 
     # ------------------------------------------------------------------ use
 

@@ -12,13 +12,16 @@ Lloyd, "Least squares quantization in PCM" (1982); Arthur & Vassilvitskii, "k-me
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _is_arraylike_not_scalar
 
+from .._consistency import wrong_shapes
 from .._namespace import like, to_numpy
 from ..certificate import Claim
 from ..design import as_design
@@ -153,6 +156,24 @@ class KMeans(Means):
                 stacklevel=2,
             )
         return self._seal(X, None, weights, found.stopped)
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        design = as_design(X)
+        yield from wrong_shapes(
+            self,
+            {
+                "labels_": (design.rows_here,),
+                "centers_before_": (self.n_clusters, int(X.shape[1])),
+                "restart_inertias_": (self._runs_kept(),),
+            },
+        )
+        if self.n_iter_ > self.max_iter:
+            yield f"n_iter_ is {self.n_iter_}, and max_iter={self.max_iter}"
+
+    def _runs_kept(self) -> int:
+        """How many restarts a fit with these parameters records."""
+        return 1 if _is_arraylike_not_scalar(self.init) else self._runs_asked_for()
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

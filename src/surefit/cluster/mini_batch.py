@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from .._consistency import wrong_counts
 from .._namespace import like, to_numpy
 from ..certificate import Claim, Kind
 from ..design import Dense, Design, Sparse, Torch, as_design
@@ -241,6 +243,10 @@ class MiniBatchKMeans(Means):
         cost = inertia(design, centres, self._label(rows), like(weights, rows))
         del self.cluster_centers_
         return cost
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_counts(self, n_steps_=1)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -33,10 +33,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._attributes import storage_eps
 from .._jit.factor_gradients import row_gradients
 from .._namespace import is_torch, like, to_numpy
+from .._optimality import optimality_claim
 from .._threads import over_rows
-from ..certificate import Claim, Kind
+from ..certificate import ROUNDING_LIMIT, Claim, Kind
 from ..design import Design, as_design
 from ._ratings import observed
 
@@ -45,7 +47,8 @@ __all__ = ["claims"]
 Array = NDArray[np.float64]
 _AT_FIT = 2e8  # n p min(n, p) up to which singular values are computed at the end of a fit
 _EVER = 1e12  # and by verify
-_MOST_LOST = 1e-3  # of the data: where rounding takes more of the loss, nothing can be checked
+_EPS = float(np.finfo(np.float64).eps)
+_MOST_LOST = ROUNDING_LIMIT  # of the data: where rounding takes more, nothing can be checked
 _MOST_EXCESS = 1e3  # of products over the data, beyond which rounding decides no optimality
 
 
@@ -117,9 +120,14 @@ def _features(Z: Any, biases: bool) -> tuple[Any, Any]:
 
 
 def _eps(model: Any) -> float:
-    """Of the stored factors."""
-    kind = str(to_numpy(model.item_factors_[:1]).dtype)
-    return float(np.finfo(kind).eps)
+    """The rounding unit of the stored factors."""
+    return storage_eps(to_numpy(model.item_factors_[:1]).dtype)
+
+
+def _limit(model: Any, tol: float, floor: float, size: float) -> float:
+    """The largest floor that excuses anything: storage in float32 no more than ``tol`` of ``size``."""
+    share = tol if _eps(model) > _EPS and floor > tol * size else max(tol, ROUNDING_LIMIT)
+    return share * size
 
 
 def _strengths(model: Any, counts: Any, side: str) -> tuple[Any, Array]:
@@ -260,25 +268,27 @@ def _whole(model: Any, design: Design, U: Any, V: Array) -> Evaluation:
 
 def _loss_claim(model: Any, found: Evaluation) -> Claim:
     trace = np.asarray(model.loss_trace_, dtype=np.float64)
-    ends = [float(model.loss_), float(trace[-1]) if len(trace) else math.nan]
-    away = (
-        max(abs(end - found.loss) for end in ends) if not any(map(math.isnan, ends)) else math.nan
-    )
     if not model.biases and model.global_mean_ != 0.0:
         statement = f"there are no biases, but a mean of {model.global_mean_:.6g} is taken off"
-        return Claim.check("loss", statement, Kind.EXACT, math.nan, found.floor, "MF-1")
+        return Claim.check("loss", statement, Kind.EXACT, math.inf, found.floor, "MF-1")
+    if not len(trace):
+        statement = "loss_trace_ is empty, and a fit records the loss of each iteration"
+        return Claim.check("loss", statement, Kind.EXACT, math.inf, found.floor, "MF-1")
+    away = float(np.max(np.abs([float(model.loss_) - found.loss, trace[-1] - found.loss])))
     statement = (
-        f"half the squared residuals plus the penalty is {found.loss:.6g}, which the record misses by "
-        f"{away:.2g}"
+        f"half the squared residuals plus the penalty is {found.loss:.6g}, which loss_ or the end of "
+        f"loss_trace_ misses by {away:.2g}"
     )
     return Claim.check("loss", statement, Kind.EXACT, away, found.floor, "MF-1")
 
 
 def _monotone_claim(model: Any, found: Evaluation) -> Claim:
     trace = np.asarray(model.loss_trace_, dtype=np.float64)
-    rise = float(np.diff(trace).max(initial=0.0)) if np.isfinite(trace).all() else math.nan
+    rise = float(np.diff(trace).max(initial=0.0))  # a NaN stays
     bound = 2.0 * found.floor + 8.0 * _eps(model) * float(np.abs(trace).max(initial=0.0))
-    statement = f"over {len(trace)} iterations the loss rose by {rise:.2g} at most"
+    statement = (
+        f"by the fit's record the loss rose by {rise:.2g} at most over {len(trace)} iterations"
+    )
     return Claim.check("monotone loss", statement, Kind.BOUND, rise, bound, "MF-5")
 
 
@@ -288,19 +298,23 @@ def _block_claims(model: Any, found: Evaluation, tol: float) -> list[Claim]:
         share = f"{block.gradient / block.size:.2g} of its size at 0" if block.size else "0"
         statement = f"the gradient over the {name}s' factors is {block.gradient:.3g}, {share}"
         title, kind = f"{name} block", Kind.STATIONARY
+        limit = _limit(model, tol, block.floor, block.size)
         if model.method == "sgd":
             statement += "; SGD promises no stationarity, and no optimality claim"
-            if not block.gradient <= max(block.size, block.floor):
+            bound = tol * block.size
+            if not block.gradient <= max(bound, block.floor):
                 out.append(Claim.undecided(title, statement, kind, "MF-4"))
                 continue
-            bound = block.size
         else:
             statement += "; no optimality claim"
             exact = name == "user" and model.solver_ == "cholesky"
-            bound = block.floor if exact else tol * block.size
+            bound = min(block.floor, limit) if exact else tol * block.size
         out.append(
-            Claim.check(title, statement, kind, block.gradient, bound, "MF-6", floor=block.floor)
-        )
+            Claim.check(
+                title, statement, kind, block.gradient, bound, "MF-6",
+                floor=block.floor, largest_floor=limit,
+            )
+        )  # fmt: skip
     return out
 
 
@@ -328,26 +342,26 @@ def _optimal_claims(
     total = 0.5 * float(values @ values)
     soft = np.where(values > lam, lam * values - 0.5 * lam * lam, 0.5 * values**2)
     best = float(soft[:k].sum() + 0.5 * (values[k:] ** 2).sum())
-    bound = tol * total
-    floor = 8.0 * (n + p) * float(np.finfo(np.float64).eps) * total + found.floor
-    gap = found.loss - best
+    noise = 8.0 * (n + p) * _EPS * total
+    storage = _eps(model) > _EPS
+    common: dict[str, Any] = {
+        "null": total,  # of factors that are 0
+        "bound": tol * total,
+        "floor": noise + (0.0 if storage else found.floor),
+        "stored": found.floor if storage else 0.0,
+    }
     words = (
         "sum of the squares of the other singular values"
         if lam == 0
         else "soft-thresholded singular values"
     )
-    statement = (
-        f"the loss {found.loss:.6g} is {gap:.2g} above {best:.6g}, the least of any {k} components "
-        f"({words})"
-    )
-    out = [
-        Claim.check(
-            "best of rank K", statement, Kind.OPTIMAL, gap if gap >= -floor else math.nan, bound, source,
-            floor=floor,
-        )
-    ]  # fmt: skip
+    claim = optimality_claim(
+        f"the loss {found.loss:.6g}", primal=found.loss, dual=best, source=source, name="best of rank K",
+        target=f"{best:.6g}, the least of any {k} components ({words})", **common,
+    )  # fmt: skip
+    out = [claim]
     if lam > 0:
-        out.append(_nuclear_claim(model, X, values, lam, k, found, bound, floor))
+        out.append(_nuclear_claim(model, X, values, lam, k, found, common))
     return out
 
 
@@ -358,24 +372,25 @@ def _nuclear_claim(
     lam: float,
     k: int,
     found: Evaluation,
-    bound: float,
-    floor: float,
+    common: dict[str, Any],
 ) -> Claim:
     U, V = to_numpy(_augmented(model)[0]), _augmented(model)[1]
     E = X - U @ V.T
     largest = float(np.linalg.norm(E, 2))
-    scale = min(1.0, lam / largest) if largest > 0 else 1.0
+    scale = lam / largest if largest > lam else 1.0
     dual = scale * float((X * E).sum()) - 0.5 * scale**2 * float((E * E).sum())
-    gap = found.loss - dual
-    statement = (
-        f"||X - UV'||_op is {largest:.6g} for lambda {lam:.6g}, and the loss is within "
-        f"{max(gap, 0.0):.2g} of the least of 1/2||X - M||^2 + lambda ||M||_* over all matrices M"
-    )
     needed = int((values > lam).sum())
-    if needed > k and gap > bound:
-        why = f"{statement}; {needed} components are needed for that minimum, and there are {k}"
+    if needed > k and found.loss - dual > common["bound"]:
+        why = (
+            f"the loss {found.loss:.6g} is within {found.loss - dual:.1e} of the least over all matrices; "
+            f"{needed} components are needed for that minimum, and there are {k}"
+        )
         return Claim.undecided("nuclear norm", why, Kind.OPTIMAL, "MF-3")
-    observed = gap if gap >= -floor else math.nan
-    return Claim.check(
-        "nuclear norm", statement, Kind.OPTIMAL, observed, bound, "MF-3", floor=floor
-    )
+    return optimality_claim(
+        f"the loss {found.loss:.6g}", primal=found.loss, dual=dual, source="MF-3", name="nuclear norm",
+        target=(
+            f"the least of 1/2||X - M||^2 + lambda ||M||_* over all matrices M (||X - UV'||_op is "
+            f"{largest:.6g} for lambda {lam:.6g})"
+        ),
+        **common,
+    )  # fmt: skip

@@ -16,6 +16,7 @@ Y. Zhou, D. Wilkinson, R. Schreiber, R. Pan (2008), Large-scale parallel collabo
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
+from .._consistency import wrong_counts, wrong_shapes
 from .._threads import one_thread, rows_only
 from ..base import Certified
 from ..certificate import Claim
@@ -305,6 +307,48 @@ class MatrixFactorization(Queries, Fitting, Certified):
             out.data *= self.alpha
         out.data += 1.0
         return out
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        rows, k = held(X)[0], self.n_components
+        users, items = int(rows.shape[0]), int(X.shape[1])
+        shapes: dict[str, tuple[int, ...]] = {
+            "user_factors_": (users, k),
+            "item_factors_": (items, k),
+        }
+        if self.biases:
+            shapes |= {"user_biases_": (users,), "item_biases_": (items,)}
+        elif self.user_biases_ is not None or self.item_biases_ is not None:
+            yield "user_biases_ and item_biases_ must be None with biases=False"
+        silent = self.method == "sgd" and self.tol == 0.0  # only the last loss is computed
+        yield from wrong_counts(self, n_iter_=1)
+        shapes["loss_trace_"] = (1 if silent else int(self.n_iter_),)
+        yield from wrong_shapes(self, shapes)
+        if self.n_iter_ > self.max_iter:
+            yield f"n_iter_ is {self.n_iter_}, and max_iter={self.max_iter}"
+        if self.solver_ not in (("sgd",) if self.method == "sgd" else ("cholesky", "cg")):
+            yield f"solver_ is {self.solver_!r}, and method={self.method!r}"
+        yield from self._wrong_pairs(rows)
+
+    def _wrong_pairs(self, rows: Any) -> Iterator[str]:
+        """``seen_`` names the pairs of the fit: recommendations leave them out. None names all of them."""
+        whole = not (sp.issparse(rows) or self.method == "sgd")
+        if self.seen_ is None or whole:
+            every = int(rows.shape[0]) * int(rows.shape[1])
+            named = every if self.seen_ is None else self.seen_.nnz
+            if named != (every if whole else self._observed_pairs(rows).nnz):
+                yield f"seen_ names {named} pairs, and these data have another number"
+            return
+        pairs, seen = self._observed_pairs(rows), sp.csr_array(self.seen_)
+        same = seen.shape == pairs.shape and np.array_equal(seen.indptr, pairs.indptr)
+        if not same or not np.array_equal(seen.indices, pairs.indices):
+            yield "seen_ does not name the pairs of these data"
+
+    def _observed_pairs(self, rows: Any) -> Any:
+        """The matrix whose stored entries are the pairs that the fit uses."""
+        return sp.csr_array(
+            self._confidences(rows if sp.issparse(rows) else observed(rows, always=True))
+        )
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -17,10 +17,11 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._attributes import storage_eps
 from .._namespace import to_numpy
-from ..certificate import Claim, Kind
+from ..certificate import ROUNDING_LIMIT, Certificate, Claim, Kind
 
-__all__ = ["psd_claim", "psd_floor"]
+__all__ = ["indefinite_remedy", "psd_claim", "psd_floor"]
 
 Array = NDArray[np.float64]
 _EXACT = 1500  # rows up to which the least eigenvalue itself is computed
@@ -47,7 +48,7 @@ def psd_claim(K: Any, *, source: str = "KER-3") -> Claim:
     K = K.toarray() if sp.issparse(K) else to_numpy(K)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be a square matrix, got shape {tuple(K.shape)}.")
-    n, eps = len(K), float(np.finfo(K.dtype if K.dtype.kind == "f" else np.float64).eps)
+    n, eps = len(K), storage_eps(K.dtype)
     K = np.asarray(K, dtype=np.float64)
     if not np.isfinite(K).all():
         raise ValueError("K contains NaN or infinity: no kernel has such values.")
@@ -72,7 +73,22 @@ def psd_claim(K: Any, *, source: str = "KER-3") -> Claim:
     statement = f"the least eigenvalue of the kernel matrix is {least:.6g}"
     if least < -floor:
         statement += f", so it is not a Gram matrix: along v = {_short(v)}, v'Kv = {v @ S @ v:.6g}"
-    return Claim.check(name, statement, Kind.EXACT, max(0.0, -least), 0.0, source, floor=floor)
+    return Claim.check(
+        name, statement, Kind.EXACT, 0.0 if least >= 0.0 else -least, 0.0, source,
+        floor=floor, largest_floor=ROUNDING_LIMIT * size,
+    )  # fmt: skip
+
+
+def indefinite_remedy(certificate: Certificate) -> str:
+    """What to do about a kernel that was shown not to be one; nothing where none was."""
+    for claim in certificate.failed:
+        if claim.name.endswith("positive semi-definite"):
+            return (
+                f"No fit helps here: the kernel matrix has an eigenvalue of {-claim.observed:.3g} (or is not "
+                "symmetric), so it is not a kernel. Use another kernel, or shift the spectrum: add "
+                f"{claim.observed:.3g} to the diagonal of a precomputed matrix."
+            )
+    return ""
 
 
 def psd_floor(size: float, n: int, eps: float) -> float:

@@ -33,6 +33,9 @@ class Mixture(DensityMixin, Certified):
     n_components: int
     random_state: Any
     weights_: Any
+    _may_be_infinite: ClassVar[dict[str, str]] = {
+        "lower_bound_": "with max_iter=0 no E-step was made, and its value is minus infinity"
+    }
     _least_rows: ClassVar[int] = 1
     _sparse: ClassVar[Any] = False
 

@@ -21,9 +21,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import rel_entr, xlog1py, xlogy
 
+from .._attributes import storage_eps
 from .._namespace import is_torch, to_numpy
-from ..certificate import Claim, Kind
+from ..certificate import ROUNDING_LIMIT, Claim, Kind
 from ..design import Design
+from ._checks import identity_claim
 
 __all__ = ["bernoulli_claims"]
 
@@ -38,8 +40,8 @@ def bernoulli_claims(
 ) -> list[Claim]:
     """All claims; ``proba`` gives the model's own responsibilities of some rows, to be checked."""
     weights, p = (to_numpy(v).astype(np.float64) for v in (model.weights_, model.probabilities_))
-    single = "float32" in str(model.probabilities_.dtype)
-    unit = float(np.finfo(np.float32).eps) if single else _EPS
+    unit = storage_eps(to_numpy(model.probabilities_[:1]).dtype)
+    single = unit > _EPS
     inside = bool((p >= 0.0).all() and (p <= 1.0).all() and (weights >= 0.0).all())
     total = abs(float(weights.sum()) - 1.0) if inside else math.inf
     said = (
@@ -67,8 +69,9 @@ def bernoulli_claims(
         claims.append(_identity(weights, exponents))
         said = f"the objective is {objective:.10g}, and final_lower_bound_ {model.final_lower_bound_:.10g}"
         gap = abs(objective - float(model.final_lower_bound_))
-        claims.append(Claim.check("log-likelihood", said, Kind.EXACT, gap, rounding, "EM-1"))
-        claims.append(_monotone(model, objective, rounding))
+        limit = tol if single and rounding > tol else max(tol, ROUNDING_LIMIT)
+        claims.append(_rounded("log-likelihood", said, Kind.EXACT, gap, rounding, limit))
+        claims.append(_monotone(model, objective, rounding, limit))
         new = (ones + model.alpha) / (mass + 2 * model.alpha + 10 * _EPS)[:, None]
         # where p is 1, rows of 0 have no share: what is missing from 1 is rounding, and the 10 eps
         short = (n + 10.0 / np.maximum(mass, 1e-300))[:, None] * _EPS
@@ -80,7 +83,16 @@ def bernoulli_claims(
     )
     floor = 64 * _EPS * (1 + p.size / K) + (rounding**2 * K + unit * 8 if single else 0.0)
     claims.append(
-        Claim.check("stationarity", said, Kind.STATIONARY, abs(moved), tol, "EM-1", floor=floor)
+        Claim.check(
+            "stationarity",
+            said,
+            Kind.STATIONARY,
+            abs(moved),
+            tol,
+            "EM-1",
+            floor=floor,
+            largest_floor=limit,
+        )
     )
     return claims
 
@@ -132,8 +144,10 @@ def _responsibilities(proba: Callable[[Any], Any], rows: list[Any], exponents: l
         worst, count = float(np.maximum(worst, gap)), count + len(e)
     which = f"all {count}" if full else f"{count} of the"
     said = f"on {which} rows predict_proba is pi_k p(x|k) / sum_l pi_l p(x|l) to {worst:.1e}"
-    bound = max(1e-10, 64 * rounding)
-    return Claim.check("responsibilities", said, Kind.EXACT, worst, bound, "EM-1")
+    return Claim.check(
+        "responsibilities", said, Kind.EXACT, worst, 1e-10, "EM-1",
+        floor=64 * rounding, largest_floor=ROUNDING_LIMIT,
+    )  # fmt: skip
 
 
 def _identity(weights: Array, exponents: list[Array]) -> Claim:
@@ -149,23 +163,31 @@ def _identity(weights: Array, exponents: list[Array]) -> Claim:
         bound = (q * (held - logs)).sum(axis=1)
         gap = (q * (logs - (held - total[:, None]))).sum(axis=1)
         scale = 1.0 + np.abs(total) + (q * np.abs(held)).sum(axis=1)
-        worst = max(worst, float((np.abs(total - bound - gap) / scale).max()))
-    said = (
-        f"log p(x) = E_q log p(x, z)/q + KL(q || p(z|x)) to {worst:.1e} of the terms, for q halfway "
-        "between posterior and weights"
-    )
-    return Claim.check("evidence identity", said, Kind.EXACT, worst, 1e-10, "EM-1")
+        worst = float(np.maximum(worst, (np.abs(total - bound - gap) / scale).max()))
+    return identity_claim(worst, "for q halfway between posterior and weights")
 
 
-def _monotone(model: Any, objective: float, rounding: float) -> Claim:
+def _monotone(model: Any, objective: float, rounding: float, limit: float) -> Claim:
+    """By the fit's own record, whose end is tied to the objective computed here."""
     trace = np.append(np.asarray(model.lower_bounds_, dtype=np.float64), objective)
     name = "monotone objective"
-    if len(trace) < 2 or float(model.lower_bound_) != trace[-2]:
-        words = "lower_bound_ is not the last of lower_bounds_"
+    if not 0 < int(model.n_iter_) == len(trace) - 1 or float(model.lower_bound_) != trace[-2]:
+        words = "n_iter_, lower_bound_ and lower_bounds_ do not belong together"
         return Claim.check(name, words, Kind.BOUND, math.inf, 0.0, "EM-1")
     fall = float((trace[:-1] - trace[1:]).max())
     said = (
-        f"in {len(trace) - 1} steps the objective (log-likelihood and prior) rose from {trace[0]:.6g} to "
-        f"{trace[-1]:.6g}, the last computed here; its largest fall was {max(0.0, fall):.1e}"
+        f"by the fit's record the objective (log-likelihood and prior) went from {trace[0]:.6g} to "
+        f"{trace[-1]:.6g} (the last computed here) in {len(trace) - 1} steps; its largest fall was "
+        f"{max(0.0, fall):.1e}"
     )
-    return Claim.check(name, said, Kind.BOUND, fall, rounding, "EM-1")
+    return _rounded(name, said, Kind.BOUND, fall, rounding, limit)
+
+
+def _rounded(
+    name: str, said: str, kind: Kind, observed: float, rounding: float, limit: float
+) -> Claim:
+    """A claim to rounding; where that is larger than ``limit``, what is above that is undecided."""
+    return Claim.check(
+        name, said, kind, observed, min(rounding, limit), "EM-1",
+        floor=rounding, largest_floor=limit,
+    )  # fmt: skip

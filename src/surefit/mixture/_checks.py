@@ -1,16 +1,27 @@
-"""Checks of initial parameters, in scikit-learn's words."""
+"""Checks of initial parameters, in scikit-learn's words, and of what fits of mixtures leave."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from .._consistency import wrong_counts
 from .._namespace import to_numpy
+from ..certificate import Claim, Kind, Status
 
-__all__ = ["checked_means", "checked_precisions", "checked_weights"]
+__all__ = [
+    "checked_means",
+    "checked_precisions",
+    "checked_weights",
+    "identity_claim",
+    "run_inconsistencies",
+]
 
 Array = NDArray[np.float64]
 
@@ -65,3 +76,24 @@ def checked_precisions(precisions: Any, kind: str, n_components: int, n_features
         if not np.allclose(matrix, matrix.T) or not (np.linalg.eigvalsh(matrix) > 0.0).all():
             raise ValueError(f"'{kind} precision' should be symmetric, positive-definite")
     return array
+
+
+def run_inconsistencies(model: Any) -> Iterator[str]:
+    """What a run of EM leaves besides its bounds, which are the monotone claim's."""
+    yield from wrong_counts(model, n_iter_=0)
+    if model.n_iter_ > model.max_iter:
+        yield f"n_iter_ is {model.n_iter_}, and max_iter={model.max_iter}"
+    if model.n_iter_ == 0 and model.lower_bound_ != -math.inf:
+        yield f"lower_bound_ is {model.lower_bound_}, and no step was made"
+    if not isinstance(model.converged_, (bool, np.bool_)):
+        yield f"converged_ must be True or False, and is {model.converged_!r}"
+
+
+def identity_claim(worst: float, which: str) -> Claim:
+    """log p = F(q) + KL is so for every model: it shows that the numbers are right, and no more."""
+    statement = (
+        f"log p(x) = E_q log p(x, z)/q + KL(q || p(z|x)) to {worst:.1e} of the terms, {which}; that is so "
+        "for every model"
+    )
+    claim = Claim.check("evidence identity", statement, Kind.EXACT, worst, 1e-10, "EM-1")
+    return replace(claim, status=Status.UNINFORMATIVE) if claim.status is Status.HOLDS else claim

@@ -36,9 +36,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._attributes import storage_eps
 from .._namespace import to_numpy
-from ..certificate import Claim, Kind
+from .._worst import badness
+from ..certificate import ROUNDING_LIMIT, Claim, Kind
 from ..design import Design
+from ._checks import identity_claim
 from ._mixture_pass import (
     EPS,
     Model,
@@ -54,6 +57,7 @@ from ._mixture_pass import (
 __all__ = ["gaussian_claims"]
 
 Array = NDArray[np.float64]
+_STARTING = 1e-6  # how far from 1 starting weights may add up, as `weights_init` may
 
 
 def gaussian_claims(
@@ -74,23 +78,38 @@ def gaussian_claims(
         unit = _unit(model.means_)
         rounding = rounding_of(fitted, found, unit)
         claims = [
+            _weights(model, fitted, unit),
             _parameters(model, fitted, covariances, unit),
             _responsibilities(found, proba, rounding_of(fitted, found, unit, worst=True), full),
             _identity(fitted, found),
-            _value(model, found, rounding),
+            _value(model, found, rounding, _limit(tol, rounding, unit)),
             _stationary(model, design, fitted, found, kind, reg, unit, full, tol),
         ]
     if len(model.lower_bounds_) or model.max_iter > 0:
-        claims.append(_monotone(model, found, rounding))
+        claims.append(_monotone(model, found, rounding, _limit(tol, rounding, unit)))
     return [*claims, _floor(fitted, reg, kind)]
 
 
 def _unit(values: Any) -> float:
     """The rounding of the attributes as they are kept."""
-    return float(np.finfo(np.float32).eps) if "float32" in str(values.dtype) else EPS
+    return storage_eps(to_numpy(values[:1]).dtype)
+
+
+def _limit(tol: float, floor: float, unit: float) -> float:
+    """The largest floor that excuses anything, in nats a row: storage in float32 no more than ``tol``."""
+    return tol if unit > EPS and floor > tol else max(tol, ROUNDING_LIMIT)
 
 
 # ---------------------------------------------------------------------------- exact claims
+
+
+def _weights(model: Any, fitted: Model, unit: float) -> Claim:
+    least, apart = float(fitted.weights.min()), abs(float(fitted.weights.sum()) - 1.0)
+    statement = f"the weights add up to 1 to {apart:.1e}, and the least of them is {least:.3g}"
+    start = model.max_iter == 0  # starting weights may be given to six digits
+    bound = _STARTING if start else 16.0 * unit * len(fitted.weights)
+    observed = apart if least >= 0.0 else math.inf
+    return Claim.check("weights", statement, Kind.EXACT, observed, bound, "GMM-3")
 
 
 def _parameters(model: Any, fitted: Model, covariances: Array, unit: float) -> Claim:
@@ -108,21 +127,22 @@ def _parameters(model: Any, fitted: Model, covariances: Array, unit: float) -> C
     inverses, squared, sizes = (
         np.abs(v).reshape(parts, -1).max(axis=1) for v in (inverses, squared, precisions)
     )
-    squared = squared / sizes
-    bounds = 16 * unit * (p * fitted.largest / fitted.smallest + K)[:parts]
-    k = int(np.argmax(np.maximum(inverses, squared) / bounds))  # a NaN comes first
-    inverse, squares, bound = float(inverses[k]), float(squared[k]), float(bounds[k])
-    total = abs(float(fitted.weights.sum()) - 1.0)
-    total = total if (fitted.weights >= 0.0).all() else math.inf
-    observed = max(
-        inverse, squares, total if model.max_iter > 0 else 0.0
-    )  # a start's need not add up
-    observed = math.nan if math.isnan(inverse + squares) else observed
-    statement = (
-        f"the weights are not negative and add up to 1 to {total:.1e}, precisions_ times covariances_ is the "
-        f"identity to {inverse:.1e}, and precisions_cholesky_ squares to precisions_ to {squares:.1e}"
-    )
-    return Claim.check("parameters", statement, Kind.EXACT, observed, bound, "GMM-3")
+    floors = 16.0 * unit * (p * fitted.largest / fitted.smallest + K)
+    bound = 16.0 * unit * (p + K)
+    checks = []
+    for inverse, square, floor in zip(inverses, squared / sizes, floors):
+        statement = (
+            f"precisions_ times covariances_ is the identity to {inverse:.1e}, and precisions_cholesky_ "
+            f"squares to precisions_ to {square:.1e}"
+        )
+        checks.append(
+            Claim.check(
+                "parameters", statement, Kind.EXACT, inverse, bound, "GMM-3",
+                floor=floor, largest_floor=ROUNDING_LIMIT,
+            )
+        )  # fmt: skip
+        checks.append(Claim.check("parameters", statement, Kind.EXACT, square, bound, "GMM-3"))
+    return max(checks, key=badness)
 
 
 def _responsibilities(
@@ -130,12 +150,17 @@ def _responsibilities(
 ) -> Claim:
     e = found.exponents
     given, count = to_numpy(proba(found.rows)).astype(np.float64), len(e)
-    gap = np.abs(given - np.exp(e - log_sum(e)[:, None])).max()
-    worst = float(np.maximum(gap, np.abs(given.sum(axis=1) - 1.0).max()))  # a NaN stays
+    gap = float(np.abs(given - np.exp(e - log_sum(e)[:, None])).max())
+    sums = float(np.abs(given.sum(axis=1) - 1.0).max())
     which = f"all {count}" if full else f"{count} of the"
-    statement = f"on {which} rows predict_proba adds up to 1 and is pi_k N_k / sum_l pi_l N_l to {worst:.1e}"
-    bound = max(1e-10, 64.0 * rounding)
-    return Claim.check("responsibilities", statement, Kind.EXACT, worst, bound, "GMM-3")
+    statement = (
+        f"on {which} rows predict_proba adds up to 1 to {sums:.1e} and is pi_k N_k / sum_l pi_l N_l to "
+        f"{gap:.1e}"
+    )
+    return Claim.check(
+        "responsibilities", statement, Kind.EXACT, float(np.maximum(gap, sums)), 1e-10, "GMM-3",
+        floor=64.0 * rounding, largest_floor=ROUNDING_LIMIT,
+    )  # fmt: skip
 
 
 def _identity(fitted: Model, found: Pass) -> Claim:
@@ -149,48 +174,61 @@ def _identity(fitted: Model, found: Pass) -> Claim:
     gap = (q * (logs - (held - total[:, None]))).sum(axis=1)
     scale = 1.0 + (q * np.abs(held)).sum(axis=1)
     worst, largest = float((np.abs(total - bound - gap) / scale).max()), float(gap.max())
-    statement = (
-        f"log p(x) = E_q log p(x, z)/q + KL(q || p(z|x)) to {worst:.1e} of the terms, for q halfway "
-        f"between posterior and weights (divergence up to {largest:.2g})"
+    return identity_claim(
+        worst,
+        f"for q halfway between posterior and weights (divergence up to {largest:.2g})",
     )
-    return Claim.check("evidence identity", statement, Kind.EXACT, worst, 1e-10, "EM-1")
 
 
-def _value(model: Any, found: Pass, rounding: float) -> Claim:
+def _value(model: Any, found: Pass, rounding: float, limit: float) -> Claim:
     said = float(model.final_lower_bound_)
     what = "complete log-likelihood" if model.hard else "log-likelihood"
     statement = (
         f"the mean {what} of the rows is {found.value:.10g}, and final_lower_bound_ {said:.10g}"
     )
-    return Claim.check(
-        "log-likelihood", statement, Kind.EXACT, abs(said - found.value), rounding, "GMM-3"
+    return _rounded(
+        "log-likelihood", statement, Kind.EXACT, abs(said - found.value), rounding, limit
     )
+
+
+def _rounded(
+    name: str, statement: str, kind: Kind, observed: float, rounding: float, limit: float
+) -> Claim:
+    """A claim to rounding; where that is larger than ``limit``, what is above that is undecided."""
+    source = "EM-1" if kind is Kind.BOUND else "GMM-3"
+    return Claim.check(
+        name, statement, kind, observed, min(rounding, limit), source,
+        floor=rounding, largest_floor=limit,
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------- the run
 
 
-def _monotone(model: Any, found: Pass, rounding: float) -> Claim:
+def _monotone(model: Any, found: Pass, rounding: float, limit: float) -> Claim:
+    """By the fit's own record, whose end is tied to the objective computed here."""
     trace = np.append(np.asarray(model.lower_bounds_, dtype=np.float64), found.value)
     slacks = np.maximum(np.asarray(model.ridge_slacks_, dtype=np.float64), 0.0)
     told = float(model.lower_bound_)
-    if len(trace) < 2 or len(slacks) != len(trace) - 1 or told != trace[-2]:
-        words = "lower_bound_, lower_bounds_ and ridge_slacks_ do not belong together"
+    steps = int(model.n_iter_)
+    if not 0 < steps == len(trace) - 1 == len(slacks) or told != trace[-2]:
+        words = "n_iter_, lower_bound_, lower_bounds_ and ridge_slacks_ do not belong together"
         return Claim.check("monotone likelihood", words, Kind.BOUND, math.inf, 0.0, "EM-1")
     falls = trace[:-1] - trace[1:]
     beyond = float((falls - slacks).max())
     p = model.means_.shape[1]
     most = 0.5 * p * (1.0 + 1e-6) if float(model.reg_covar) > 0.0 else 0.0
     if (slacks[1:] > most).any():  # once reg_covar is in, no precision exceeds 1 / reg_covar
-        beyond = math.inf
+        words = f"ridge_slacks_ holds {slacks[1:].max():.3g}, and reg_covar costs a step {most:.3g} at most"
+        return Claim.check("monotone likelihood", words, Kind.BOUND, math.inf, 0.0, "EM-1")
     what = "complete log-likelihood" if model.hard else "log-likelihood"
     statement = (
-        f"in {len(slacks)} steps the mean {what} went from {trace[0]:.6g} to {trace[-1]:.6g} (the last "
-        f"computed here); its largest fall was {max(0.0, falls.max()):.1e}, of which the ridge reg_covar "
-        f"explains all but {max(0.0, beyond):.1e} (by the theorem it may cost up to "
+        f"by the fit's record the mean {what} went from {trace[0]:.6g} to {trace[-1]:.6g} (the last "
+        f"computed here) in {steps} steps; its largest fall was {max(0.0, falls.max()):.1e}, of which the "
+        f"ridge reg_covar explains all but {max(0.0, beyond):.1e} (by the theorem it may cost up to "
         f"{slacks.max():.1e} in a step)"
     )
-    return Claim.check("monotone likelihood", statement, Kind.BOUND, beyond, rounding, "EM-1")
+    return _rounded("monotone likelihood", statement, Kind.BOUND, beyond, rounding, limit)
 
 
 def _stationary(model: Any, design: Design, fitted: Model, found: Pass, kind: str, reg: float, unit: float,
@@ -216,7 +254,10 @@ def _stationary(model: Any, design: Design, fitted: Model, found: Pass, kind: st
         f"gradient in (pi, mu, Sigma), less the ridge, has length {step.gradient:.1e} in the metric of the "
         "complete data; no optimality claim"
     )
-    return Claim.check(name, statement, Kind.STATIONARY, observed, tol, source, floor=floor)
+    return Claim.check(
+        name, statement, Kind.STATIONARY, observed, tol, source,
+        floor=floor, largest_floor=_limit(tol, floor, unit),
+    )  # fmt: skip
 
 
 def _floor(fitted: Model, reg: float, kind: str) -> Claim:
@@ -228,7 +269,7 @@ def _floor(fitted: Model, reg: float, kind: str) -> Claim:
             "there is no floor (reg_covar=0), so the likelihood has no maximum; the smallest variance is "
             f"{low:.2g}"
         )
-        return Claim.check(name, statement, Kind.BOUND, 0.0, 0.5, source)
+        return Claim.uninformative(name, statement, Kind.BOUND, source=source)
     held = np.flatnonzero(fitted.smallest < 2.0 * reg)
     if len(held):
         which = ", ".join(str(k) for k in held[:8]) + (", ..." if len(held) > 8 else "")

@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
+from .._consistency import wrong_shapes
 from .._namespace import array_namespace, is_torch, like, to_numpy
 from .._threads import one_thread
 from ..base import Certified
@@ -37,6 +38,7 @@ from ..distributed import shared_random_state
 from ..solvers.em import expectation_maximisation
 from ._base import Mixture
 from ._bernoulli_claims import bernoulli_claims
+from ._checks import run_inconsistencies
 from ._climb import Restarts
 
 __all__ = ["BernoulliMixture"]
@@ -295,6 +297,12 @@ class BernoulliMixture(Mixture):
         return (rng.uniform(size=(counts.sum(), p.shape[1])) < np.repeat(p, counts, axis=0)).astype(
             np.float64
         )
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        K = self.n_components
+        yield from wrong_shapes(self, {"weights_": (K,), "probabilities_": (K, int(X.shape[1]))})
+        yield from run_inconsistencies(self)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -11,6 +11,7 @@ components that the floor holds up; see ``_mixture_claims.py``. The algorithm is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._consistency import wrong_shapes
 from .._namespace import is_torch, to_numpy
 from .._threads import one_thread
 from ..base import Certified
@@ -38,7 +40,12 @@ from ..solvers.gaussian_mixture import (
     update,
 )
 from ._base import Mixture
-from ._checks import checked_means, checked_precisions, checked_weights
+from ._checks import (
+    checked_means,
+    checked_precisions,
+    checked_weights,
+    run_inconsistencies,
+)
 from ._climb import Climb, Restarts
 from ._initial import data_moments, start_from
 from ._mixture_claims import gaussian_claims
@@ -330,6 +337,23 @@ class GaussianMixture(Mixture):
         return np.vstack(rows)
 
     # ------------------------------------------------------------------ certificate
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        K, p = self.n_components, int(X.shape[1])
+        each = {"full": (K, p, p), "tied": (p, p), "diag": (K, p), "spherical": (K,)}
+        shape = each[self.covariance_type]
+        yield from wrong_shapes(
+            self,
+            {
+                "weights_": (K,),
+                "means_": (K, p),
+                "covariances_": shape,
+                "precisions_": shape,
+                "precisions_cholesky_": shape,
+            },
+        )
+        yield from run_inconsistencies(self)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -24,6 +24,7 @@ __all__ = ["count_wrong", "leave_one_out_claim", "neighbours_claim", "rows_claim
 
 Array = NDArray[np.float64]
 _CELLS = 1 << 23  # entries of a block of distances
+_WIDEST = 0.25  # of a radius: an interval half as wide as all there is says little
 _WORK = 1 << 26  # multiplications that the claims at fit may cost
 _EUCLIDEAN = ("euclidean", "l2", "sqeuclidean")
 
@@ -36,6 +37,8 @@ def rows_claim(kept: Any, X: Any, kept_targets: Any, y: Any) -> Claim:
         differing += _differences(kept_targets, y)
         words = "rows and targets"
     statement = f"{differing} entries of the stored {words} differ from the training data"
+    if not differing:
+        statement = f"the stored {words} are the training data, entry by entry"
     return Claim.check("training rows kept", statement, Kind.EXACT, differing, 0, "CLS-2")
 
 
@@ -66,6 +69,8 @@ def neighbours_claim(
     statement = (
         f"of {words}, {wrong} have a list of {k} neighbours other than the nearest rows, {how}"
     )
+    if not wrong:
+        statement = f"the {k} neighbours of {words} are the nearest rows, {how}"
     return Claim.check("exact neighbours", statement, Kind.EXACT, wrong, 0, "CLS-2")
 
 
@@ -206,16 +211,17 @@ def leave_one_out_claim(error: float, n: int, k: int, delta: float = 0.05) -> Cl
     """
     name, source = "leave-one-out error", "CLS-2"
     radius = math.sqrt((6 * k + 1) / (n * delta))
-    if radius >= 1.0:
-        need = math.ceil((6 * k + 1) / delta)
+    if not radius < _WIDEST:
+        need = math.ceil((6 * k + 1) / (delta * _WIDEST**2))
         why = (
-            f"the leave-one-out error is {error:.4f}; its distribution-free radius at {1 - delta:.0%} says "
-            f"something from {need} rows on, and there are {n}"
+            f"the leave-one-out error is {error:.4f}, and its distribution-free radius at {1 - delta:.0%} "
+            f"{radius:.2g}; {need} rows would make that {_WIDEST:g}, and there are {n}"
         )
-        return Claim.undecided(name, why, Kind.STATISTICAL, source)
+        return Claim.uninformative(name, why, Kind.STATISTICAL, radius, _WIDEST, source)
     statement = (
         f"with probability {1 - delta:.0%} over the draw of the rows, the true error is within {radius:.4f} "
         f"of the leave-one-out error {error:.4f} (for independent rows without ties in distance and "
         "n_neighbors chosen before they were seen)"
     )
-    return Claim.check(name, statement, Kind.STATISTICAL, radius, 1.0, source)
+    low, high = max(error - radius, 0.0), min(error + radius, 1.0)
+    return Claim.interval(name, statement, Kind.STATISTICAL, error, low, high, source)

@@ -8,6 +8,7 @@ precomputed distances and callables are scikit-learn's own search, exact to the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._consistency import wrong_shapes
 from ..base import Certified
 from ..certificate import Certificate, Claim
 from ..fingerprint import fingerprint
@@ -49,6 +51,9 @@ class Neighbours(Certified):
     metric_params: Any
     n_jobs: Any
     X_fit_: Any
+    _may_be_nan: ClassVar[dict[str, str]] = {
+        "X_fit_": "metric='nan_euclidean' takes rows with gaps; other rows were checked before the fit"
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
@@ -65,13 +70,8 @@ class Neighbours(Certified):
 
     def _keep(self, X: Any) -> None:
         """Store validated rows, after scikit-learn's own checks of metric, algorithm and shapes."""
-        settings = {
-            name: getattr(self, name)
-            for name in ("algorithm", "leaf_size", "metric", "p", "metric_params", "n_jobs")
-        }
-        model = OtherMetrics(**settings)
+        model = self._checked_metric(X)
         whole = self.metric == "precomputed"
-        model.fit(X if whole else X[:1])
         self.effective_metric_ = model.effective_metric_
         self.effective_metric_params_ = model.effective_metric_params_
         self._other = None
@@ -80,6 +80,12 @@ class Neighbours(Certified):
         self.X_fit_ = X
         self.n_samples_fit_ = X.shape[0]
         self._index = self._new_index() if self._euclidean else None
+
+    def _checked_metric(self, X: Any) -> Any:
+        """scikit-learn's search with this metric and these settings, on as few rows as it needs."""
+        names = ("algorithm", "leaf_size", "metric", "p", "metric_params", "n_jobs")
+        model = OtherMetrics(**{name: getattr(self, name) for name in names})
+        return model.fit(X if self.metric == "precomputed" else X[:1])
 
     @property
     def _euclidean(self) -> bool:
@@ -266,6 +272,26 @@ class Neighbours(Certified):
 
     # ------------------------------------------------------------------ claims
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_shapes(self, {"X_fit_": tuple(X.shape)})
+        numbers = self.X_fit_.data if sp.issparse(self.X_fit_) else self.X_fit_
+        if self.metric != "nan_euclidean" and np.isnan(numbers).any():
+            yield "X_fit_ holds NaN"
+        if (
+            not isinstance(self.n_samples_fit_, Integral)
+            or self.n_samples_fit_ != self.X_fit_.shape[0]
+        ):
+            yield f"n_samples_fit_ is {self.n_samples_fit_!r}, and X_fit_ has {self.X_fit_.shape[0]} rows"
+        meant = self._checked_metric(X)
+        if self.effective_metric_ != meant.effective_metric_ or not _same_settings(
+            self.effective_metric_params_, meant.effective_metric_params_
+        ):
+            yield (
+                f"effective_metric_ is {self.effective_metric_!r} with {self.effective_metric_params_}, and "
+                f"the parameters mean {meant.effective_metric_!r} with {meant.effective_metric_params_}"
+            )
+
     def certify_neighbors(self, X: Any, n_neighbors: Any = None) -> Certificate:
         """A certificate that the neighbours of these queries are the exact ones.
 
@@ -319,3 +345,8 @@ class Neighbours(Certified):
         tags.input_tags.positive_only = tags.input_tags.pairwise
         tags.input_tags.allow_nan = isinstance(self.metric, str) and self.metric == "nan_euclidean"
         return tags
+
+
+def _same_settings(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    """Whether two sets of a metric's parameters are equal, arrays included."""
+    return one.keys() == two.keys() and all(np.array_equal(one[name], two[name]) for name in one)

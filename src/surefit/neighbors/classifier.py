@@ -24,6 +24,7 @@ Rogers & Wagner, Annals of Statistics 6 (1978).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +35,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .._consistency import wrong_shapes
 from ..certificate import Claim, Kind
 from ._claims import leave_one_out_claim
 from ._weights import neighbour_weights
@@ -219,6 +221,21 @@ class KNeighborsClassifier(ClassifierMixin, MultiOutputMixin, Neighbours):
         X, y, _ = super()._validate_training_data(X, y, sample_weight, reset=reset)
         check_classification_targets(y)
         return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y, None
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        several = y.ndim == 2
+        if self.outputs_2d_ is not several:
+            yield f"outputs_2d_ is {self.outputs_2d_!r}, and y has the shape {y.shape}"
+            return
+        yield from wrong_shapes(self, {"y_fit_": y.shape})
+        if self.y_fit_.dtype.kind not in "iu":
+            yield f"y_fit_ must hold positions in classes_, and is {self.y_fit_.dtype}"
+            return
+        for j, labels in enumerate(self._outputs()):
+            column = self.y_fit_[:, j] if several else self.y_fit_
+            if not np.array_equal(np.unique(column), np.arange(len(labels))):
+                yield f"y_fit_ and classes_ do not go together: {len(labels)} classes are not all in use"
 
     def _kept_targets(self) -> Any:
         codes = self.y_fit_.reshape(len(self.y_fit_), -1)

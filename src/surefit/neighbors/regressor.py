@@ -8,6 +8,7 @@ search; see :mod:`surefit.neighbors.classifier`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._consistency import wrong_shapes
 from ._weights import neighbour_weights
 from .base import Neighbours
 
@@ -134,6 +136,10 @@ class KNeighborsRegressor(RegressorMixin, MultiOutputMixin, Neighbours):
         lifted = weights if targets.ndim == 2 else weights[:, :, None]
         total = weights.sum(axis=1)
         return (lifted * targets).sum(axis=1) / (total if targets.ndim == 2 else total[:, None])
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_shapes(self, {"y_fit_": y.shape})
 
     def _kept_targets(self) -> Any:
         return np.asarray(self.y_fit_)

@@ -24,6 +24,7 @@ from ..duality import Gap, gap_claim
 __all__ = ["crammer_singer_claims"]
 
 Array = NDArray[np.float64]
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def crammer_singer_claims(
@@ -66,11 +67,11 @@ def crammer_singer_claims(
     dual = float(feasible[own].sum()) - 0.5 * length
     eps = storage_eps(W.dtype)
     mass = primal + size + float(np.abs(feasible * z).sum()) + float(c.sum())
-    floor = 16.0 * np.finfo(np.float64).eps * mass
-    if eps > 1e-10:  # stored in float32
+    floor, stored = 16.0 * _EPS * mass, 0.0
+    if eps > _EPS:  # stored in float32
         reach = np.abs(wide).max() * float(np.sqrt(to_numpy(design.row_squares()) @ c * c.sum()))
-        floor += 2.0 * eps * (reach + float(c.sum()) * float(np.abs(b).max(initial=0.0)))
-    gap = Gap(primal, dual, primal - dual, floor, feasible)
+        stored = 2.0 * eps * (reach + float(c.sum()) * float(np.abs(b).max(initial=0.0)))
+    gap = Gap(primal, dual, primal - dual, floor + stored, feasible, stored=stored)
     claim = gap_claim(gap, tol, float(c.sum()), "SVM-7", curvature=1.0)
     return [claim]
 

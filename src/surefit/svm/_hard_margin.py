@@ -18,13 +18,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._attributes import storage_eps
 from .._namespace import to_numpy
-from ..certificate import Claim, Kind, Status
+from ..certificate import ROUNDING_LIMIT, Claim, Kind, Status
 from ..design import Design
+from ._least_norm import least_norm_claim
 from ._linear_claims import witness_of
+from ._separability import decide_separable, separability_claim
 
 __all__ = ["hard_margin_claims"]
 
@@ -58,19 +61,21 @@ def hard_margin_claims(
     proof = _farkas_claim(design, y, used, farkas, fit_intercept)
     distance = least / norm if norm > 0 else 0.0
     words = "margin" if least > 0 else "least signed distance"
-    short = max(1.0 - least, 0.0)
+    short = 0.0 if least >= 1.0 else 1.0 - least
     statement = (
         f"y(<x, w> + b) >= 1 for every row, to within {short:.1e}; the {words} is {distance:.6g}"
     )
     impossible = proof is not None and proof.status is Status.HOLDS
     if impossible:
         statement = (
-            "no hyperplane separates the two classes, so there is no hard margin; this model is the one of "
-            "C = 1"
+            "no hyperplane separates the two classes, so there is no hard margin; this model has y(<x, w> + "
+            f"b) >= {least:.3g} only"
         )
-    found = [
-        Claim.check("hard margin", statement, Kind.EXACT, 1.0 - least, tol, "SVM-2", floor=rounding)
-    ]
+    claim = Claim.check(
+        "hard margin", statement, Kind.EXACT, 1.0 - least, tol, "SVM-2",
+        floor=rounding, largest_floor=tol if storage > _EPS else max(tol, ROUNDING_LIMIT),
+    )  # fmt: skip
+    found = [claim]
     if proof is not None:
         found.append(proof)
     if least > 0 and not impossible:
@@ -110,19 +115,14 @@ def _gap_claims(
     best = total / length if length > 0 else 0.0  # of the multiples of alpha, the best
     dual = best * total - 0.5 * best**2 * length
     floor = 2.0 * rounding * primal + 64.0 * _EPS * (primal + abs(total))
-    gap = primal - dual
-    statement = (
-        f"half the squared length of w, {primal:.6g}, is within {max(gap, floor):.1e} of the least"
-    )
     slack = float((alpha * np.maximum(np.where(used, margins, 1.0) - 1.0, 0.0)).sum())
     on = int((alpha > 1e-9 * max(float(alpha.max(initial=0.0)), 1e-300)).sum())
     touch = f"{on} rows hold the margin; their dual variables times their slacks sum to {slack:.1e}"
     return [
+        least_norm_claim(primal, dual, tol=tol, floor=floor),
         Claim.check(
-            "duality gap", statement, Kind.OPTIMAL, max(gap, 0.0), tol * primal, "SVM-4", floor=floor
-        ),
-        Claim.check(
-            "complementary slackness", touch, Kind.EXACT, slack, tol * primal, "SVM-9", floor=floor
+            "complementary slackness", touch, Kind.EXACT, slack, tol * primal, "SVM-9",
+            floor=floor, largest_floor=max(tol, ROUNDING_LIMIT) * primal,
         ),
     ]  # fmt: skip
 
@@ -141,8 +141,20 @@ def _farkas_claim(
     residual = math.hypot(float(np.linalg.norm(v)), total)
     largest = float(np.sqrt(weights @ to_numpy(design.row_squares()) + 1.0))
     bound = 64.0 * _EPS * math.sqrt(sum(design.shape)) * largest
-    statement = (
-        f"convex weights of {int((weights > 0).sum())} rows bring y(x, 1) to within {residual:.1e} of 0: no "
-        "hyperplane has all rows on their side by more than that"
+    words = (
+        f"convex weights of {int((weights > 0).sum())} rows bring y(x, 1) to within {residual:.1e} of 0, so "
+        "no hyperplane has all rows on their side by more than that"
     )
-    return Claim.check("not separable", statement, Kind.EXACT, residual, bound, "PER-6")
+    separable = None
+    if residual <= bound:
+        rows = np.flatnonzero(used)
+        separable = decide_separable(
+            _rows_of(design, rows), y[rows], weights[rows], fit_intercept=fit_intercept
+        )
+    return separability_claim(separable, words, residual, bound, "PER-6")
+
+
+def _rows_of(design: Design, rows: NDArray[np.intp]) -> Any:
+    """Some rows, as an array or a sparse matrix."""
+    X = getattr(design, "X", None)
+    return X.tocsr()[rows] if sp.issparse(X) else design.home()[rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._consistency import wrong_counts, wrong_shapes
 from .._namespace import is_torch, like, to_numpy
 from .._threads import one_thread, rows_only
 from ..base import scale_error
@@ -21,6 +23,7 @@ __all__ = [
     "REMEDY",
     "check_size",
     "intercept_of",
+    "linear_inconsistencies",
     "rows_of",
     "scores",
     "seed_of",
@@ -91,3 +94,21 @@ def scores(model: Any, X: Any) -> Any:
     if is_torch(X):
         return X @ stored(coef.T, X) + stored(np.asarray(intercept), X)
     return X.dot(coef.astype(np.float64).T) + intercept
+
+
+def linear_inconsistencies(
+    model: Any,
+    coef: tuple[int, ...],
+    duals: tuple[int, ...],
+    sample_weight: Any,
+) -> Iterator[str]:
+    """What the shapes, the intercept and the dual variables of a linear machine must have in common."""
+    yield from wrong_shapes(model, {"coef_": coef, "dual_coef_": duals})
+    if model.fit_intercept:
+        yield from wrong_shapes(model, {"intercept_": coef[:-1] or (1,)})
+    elif np.any(to_numpy(model.intercept_)):
+        yield f"intercept_ is {model.intercept_!r}, and fit_intercept=False means 0"
+    yield from wrong_counts(model, n_iter_=0)
+    beta = np.atleast_2d(np.asarray(model.dual_coef_, dtype=np.float64))
+    if sample_weight is not None and beta[:, to_numpy(sample_weight) == 0.0].any():
+        yield "dual_coef_ is not 0 on a row without weight"

@@ -7,6 +7,7 @@ r"""What is claimed about a linear support vector machine.
 * *complementary slackness* (SVM-9): alpha_i = 0 beyond the margin, alpha_i = c_i inside it, anything in
   between on it. The residual is the sum over the rows of l(z) + l*(theta) - theta z >= 0, theta = -beta /
   c; for the hinge that is alpha [m - 1]_+ + (c - alpha) [1 - m]_+, m = y z.
+* *dual variables* (SVM-4): the coefficients are the sum of the rows times them.
 * *margin* (SVM-1): where every row is on its side, the distance of the nearest.
 
 This module uses no solver.
@@ -22,17 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._namespace import to_numpy
-from ..certificate import Claim, Kind
+from ..certificate import ROUNDING_LIMIT, Claim, Kind
 from ..design import Design
 from ..duality import duality_gap, gap_claim, null_value
 from ..losses import Hinge, Loss, MarginLoss
 from ..penalties import L1, L2
 
-__all__ = ["linear_claims", "penalised_scaling", "witness_of"]
+__all__ = ["linear_claims", "penalised_scaling", "sum_claim", "witness_of"]
 
 Array = NDArray[np.float64]
 _CHEAP = 1 << 20  # entries of X up to which a second prediction is made at fit
 _FREE = 1e-9  # of c: how near its bounds a dual variable counts as at one
+_SUM = 1e-6  # a solver adds coefficients up step by step, which leaves 1e-9, and 1e-7 in float32
+_BOX = 1e-12  # of the largest dual variable: what rounding puts outside the box
 
 
 def witness_of(beta: Any, c: Array) -> Array | None:
@@ -91,9 +94,16 @@ def linear_claims(
     if cheap:
         z = to_numpy(design.dot(coef.astype(np.float64))) + b
         if not l1:
-            found.append(_slackness(y, c, z, loss, theta, tol * null, gap.floor))
+            limit = tol if gap.stored > tol * null else max(tol, ROUNDING_LIMIT)
+            found.append(
+                _slackness(
+                    y, c, z, loss, theta, bound=tol * null, floor=gap.floor, limit=limit * null
+                )
+            )
         if isinstance(loss, MarginLoss):
             found += _margin(y, c, z, coef)
+        if full and not l1 and theta is not None:
+            found.append(sum_claim(design, np.atleast_2d(beta), coef[None]))
     elif not l1:
         why = "how the dual variables and the margins of the rows go together is decided by surefit.verify"
         found.append(Claim.undecided("complementary slackness", why, Kind.EXACT, "SVM-9"))
@@ -101,18 +111,34 @@ def linear_claims(
 
 
 def _slackness(
-    y: Array, c: Array, z: Array, loss: Loss, theta: Array | None, bound: float, floor: float
+    y: Array,
+    c: Array,
+    z: Array,
+    loss: Loss,
+    theta: Array | None,
+    *,
+    bound: float,
+    floor: float,
+    limit: float,
 ) -> Claim:
     title, source = "complementary slackness", "SVM-9"
     if theta is None:
         why = "the model carries no dual variables of these rows"
-        return Claim.check(title, why, Kind.EXACT, math.nan, bound, source)
+        return Claim.check(title, why, Kind.EXACT, math.inf, bound, source)
     used = c > 0
     y, c, z, theta = y[used], c[used], z[used], theta[used]
-    if isinstance(loss, MarginLoss):
-        theta = -y * np.clip(-y * theta, 0.0, loss.lipschitz)  # alpha in its box
-    else:
-        theta = np.clip(theta, -loss.lipschitz, loss.lipschitz)
+    margin = isinstance(loss, MarginLoss)
+    low = 0.0 if margin else -loss.lipschitz
+    alpha = -y * theta if margin else theta
+    outside = float(np.maximum(alpha - loss.lipschitz, low - alpha).max(initial=0.0))
+    size = float(np.abs(alpha).max(initial=0.0))
+    if not outside <= _BOX * max(size, 1e-300):
+        words = (
+            f"a dual variable lies {outside:.1e} outside its box, in units of the weight of its row"
+        )
+        return Claim.check(title, words, Kind.EXACT, outside, _BOX * size, source)
+    alpha = np.clip(alpha, low, loss.lipschitz)
+    theta = -y * alpha if margin else alpha
     excess = loss.pointwise(z, y) + loss.conjugate(theta, y) - theta * z
     residual = float(c @ np.maximum(excess, 0.0))
     zero = np.abs(theta) <= _FREE
@@ -125,7 +151,25 @@ def _slackness(
     else:
         places = f"{int((~zero).sum())} of {len(y)} rows are support vectors"
     statement = f"{places}; their dual variables times their slacks sum to {residual:.1e}"
-    return Claim.check(title, statement, Kind.EXACT, residual, bound, source, floor=floor)
+    return Claim.check(
+        title, statement, Kind.EXACT, residual, bound, source, floor=floor, largest_floor=limit
+    )
+
+
+def sum_claim(design: Design, beta: Any, coef: Any) -> Claim:
+    """With an l2 penalty the coefficients are the sum of the rows times their dual variables (SVM-4)."""
+    beta = np.asarray(beta, dtype=np.float64)
+    sums = np.stack([design.tdot(design.vector(row)) for row in beta])
+    if len(sums) > len(coef):  # Crammer and Singer's machine of two classes
+        sums = sums[1:] - sums[:1]
+    sizes = np.sqrt(to_numpy(design.row_squares()))
+    scale = float((np.abs(beta) @ sizes).max(initial=0.0)) or 1.0
+    apart = float(np.abs(sums - coef).max(initial=0.0)) / scale
+    words = (
+        f"coef_ and the sum of the rows times dual_coef_ are {apart:.1e} apart, relative to what is "
+        "added up"
+    )
+    return Claim.check("dual variables", words, Kind.EXACT, apart, _SUM, "SVM-4")
 
 
 def _margin(y: Array, c: Array, z: Array, coef: Array) -> list[Claim]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..certificate import Claim
 from ..design import as_design
 from ._crammer_singer import crammer_singer_claims
 from ._hard_margin import hard_margin_claims
-from ._linear_claims import linear_claims, penalised_scaling
+from ._linear_claims import linear_claims, penalised_scaling, sum_claim
 
 __all__ = ["linear_svc_claims"]
 
@@ -30,7 +31,9 @@ def linear_svc_claims(
     b = np.broadcast_to(np.asarray(to_numpy(model.intercept_), dtype=np.float64), len(coef))
     beta = np.asarray(getattr(model, "dual_coef_", np.zeros((0, 0))))
     if model.multi_class == "crammer_singer":
-        return _class_claims(model, design, labels, weights, sample_weight, coef, b, beta, tol)
+        return _class_claims(
+            model, design, labels, weights, sample_weight, coef, b, beta, full=full, tol=tol
+        )
     loss = model._loss()
     found: list[Claim] = []
     for k, (name, signs, s) in enumerate(model._problems(labels, weights, sample_weight)):
@@ -46,6 +49,9 @@ def linear_svc_claims(
             found += hard_margin_claims(
                 design, signs, s > 0, coef[k], float(b[k]), farkas=weights_k, **common
             )
+            if full and common["beta"] is not None:
+                claim = sum_claim(design, common["beta"][None], coef[k][None])
+                found.append(replace(claim, name=name + claim.name))
         else:
             found += linear_claims(
                 design, signs, model.C * s, coef[k], float(b[k]), loss, l1=model.penalty == "l1",
@@ -63,15 +69,18 @@ def _class_claims(
     coef: Array,
     b: Any,
     beta: Array,
+    *,
+    full: bool,
     tol: float,
 ) -> list[Claim]:
     codes, c = model._class_problem(y, weights, sample_weight)
     if len(model.classes_) == 2:  # the two hyperplanes mirror each other
         coef, b = np.vstack([-0.5 * coef, 0.5 * coef]), np.concatenate([-0.5 * b, 0.5 * b])
     scaling = float(model.intercept_scaling) if model.fit_intercept else 0.0
-    return crammer_singer_claims(
+    claims = crammer_singer_claims(
         design, codes, c, coef.T, b, scaling=scaling, beta=beta, tol=tol,
     )  # fmt: skip
+    return [*claims, sum_claim(design, beta, coef)] if full else claims
 
 
 def _class_weights_of(model: Any, y: Any, sample_weight: Any) -> Array:

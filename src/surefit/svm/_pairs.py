@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Claim, Kind
+from ..kernels import Linear
 from ._rows import kernel_sums, take
+from ._separability import decide_separable, separability_claim, shared_row
 from ._svc_claims import Box, box_claims, undecided_gap
 
 __all__ = [
@@ -189,20 +191,30 @@ class _Part:
         balanced = all(abs(total - 1.0) < 1e-9 for total in sums)
         apart = math.sqrt(max(float(signed @ product), 0.0)) if balanced else math.inf
         floor = math.sqrt(64.0 * _EPS * max(size, 1e-300) * math.sqrt(len(kept) + 1.0))
+        margin = 0.5 * math.hypot(apart, floor)
         words = (
             f"convex combinations of the two classes, of {len(kept)} rows in all, are {apart:.1e} apart in "
             f"feature space, where distances are known to {floor:.1e}: no hyperplane has a margin wider than "
-            f"{0.5 * math.hypot(apart, floor):.1e}"
+            f"{margin:.1e}"
         )
-        separable = (
-            "no hard margin that is wider than rounding exists (see 'not separable'); a finite C allows rows "
-            "inside the margin"
+        none = (
+            f"this model is no hard margin, and none is wider than {margin:.1e} (see 'not separable'); a "
+            "finite C allows rows inside the margin"
         )
+        separable = self._is_separable(weights)
         return [
-            Claim.check("not separable", words, Kind.EXACT, apart, floor, "SVM-2"),
-            Claim.check("hard margin", separable, Kind.BOUND, 1.0, 0.0, "SVM-2"),
-            undecided_gap("no hyperplane separates the classes beyond rounding"),
+            separability_claim(separable, words, apart, floor, "SVM-2"),
+            Claim.check("hard margin", none, Kind.BOUND, 1.0, 0.0, "SVM-2"),
+            undecided_gap(f"no hyperplane has a margin wider than {margin:.1e}: rounding hides it"),
         ]
+
+    def _is_separable(self, weights: Array) -> bool | None:
+        """In exact arithmetic, where the features are the columns of X, or a row is in both classes."""
+        rows, signs = take(self.X, self.pair.rows), self.pair.signs
+        if isinstance(self.model.kernel_, Linear):
+            return decide_separable(rows, signs, weights, fit_intercept=True)
+        held = np.flatnonzero(weights > 0.0)
+        return False if shared_row(take(rows, held), signs[held]) else None
 
 
 def _host(values: Any) -> Any:

@@ -32,14 +32,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._optimality import INFORMATIVE_SHARE, optimality_claim
 from .._worst import badness
-from ..certificate import Claim, Kind
+from ..certificate import ROUNDING_LIMIT, Claim, Kind, Status
+from ._least_norm import least_norm_claim
 
 __all__ = ["Box", "box_claims", "feasible", "null_value", "several", "undecided_gap"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-_USELESS = 1e-2  # a rounding floor above this share of the whole shows nothing
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -63,8 +64,8 @@ class Box:
     def slack(self, v: Array, among: Any = slice(None)) -> Array:
         """How far each variable is from its regime, given v = t - f without the offset."""
         lo, hi, beta = self.lo[among], self.hi[among], self.beta[among]
-        up = np.where(beta < hi, v - self.offset, 0.0)
-        low = np.where(beta > lo, self.offset - v, 0.0)
+        up = np.where(beta >= hi, 0.0, v - self.offset)
+        low = np.where(beta <= lo, 0.0, self.offset - v)
         return np.maximum(np.maximum(up, low), 0.0)
 
     def rounding(self) -> float:
@@ -148,32 +149,35 @@ def undecided_gap(why: str = "") -> Claim:
 
 
 def _feasibility(box: Box) -> Claim:
-    scale = max(float(np.abs(box.beta).max(initial=0.0)), 1e-300)
-    outside = np.maximum(box.beta - box.hi, box.lo - box.beta).max(initial=0.0)
-    balance = abs(float(box.beta.sum())) / max(float(np.abs(box.beta).sum()), 1e-300)
-    worst = max(float(outside) / scale, balance)
-    if not np.isfinite(box.beta).all():
-        worst = math.nan
+    size, total = np.abs(box.beta).max(initial=0.0), np.abs(box.beta).sum()
+    outside = np.maximum(box.beta - box.hi, box.lo - box.beta).max(initial=0.0) / max(size, 1e-300)
+    balance = abs(box.beta.sum()) / max(total, 1e-300)
     statement = (
-        f"the multipliers keep 0 <= alpha <= C and sum(y alpha) = 0 to {worst:.1e} of their size"
+        f"the multipliers leave 0 <= alpha <= C by {outside:.1e} and sum(y alpha) = 0 by {balance:.1e}, "
+        "relative to their size"
     )
+    worst = float(np.max([outside, balance]))  # a NaN stays
     bound = 4.0 * _EPS * math.sqrt(len(box.beta)) + 1e-13
     return Claim.check("dual feasibility", statement, Kind.EXACT, worst, bound, "SVM-7")
 
 
 def _slackness(box: Box, slack: Array, tol: float, where: str) -> Claim:
+    name, kind, source = "complementary slackness", Kind.STATIONARY, "SVM-9"
     free = int(((box.beta > box.lo) & (box.beta < box.hi)).sum())
     worst, floor = float(slack.max(initial=0.0)), box.rounding()
-    if worst > tol and floor > _USELESS * float(np.abs(box.t).max(initial=0.0)):
-        name = "complementary slackness"
-        return Claim.undecided(name, _too_large(box, floor), Kind.STATIONARY, "SVM-9")
+    spread = 0.5 * float(np.ptp(box.t)) if len(box.t) else 0.0  # 1 for a classifier
+    bound = tol * max(spread, 1.0)
+    if worst > bound and floor > ROUNDING_LIMIT * float(np.abs(box.t).max(initial=0.0)):
+        return Claim.undecided(name, _too_large(box, floor), kind, source)
     statement = (
         f"{where}, alpha = 0 lies outside the margin, alpha = C inside, and {free} free vectors agree on one "
         f"offset, to {worst:.2e}"
     )
-    return Claim.check(
-        "complementary slackness", statement, Kind.STATIONARY, worst, tol, "SVM-9", floor=floor
-    )  # fmt: skip
+    claim = Claim.check(name, statement, kind, worst, bound, source, floor=floor)
+    if claim.status is Status.HOLDS and worst > max(floor, INFORMATIVE_SHARE * spread):
+        words = f"{statement}, where half the range of y is {spread:.2g}: fit with a smaller tol"
+        return replace(claim, statement=words, status=Status.UNINFORMATIVE)
+    return claim
 
 
 def _gap(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> Claim:
@@ -183,18 +187,16 @@ def _gap(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> Claim
     at_risk = (over > 0) & (box.hi > 0) | (under > 0) & (box.lo < 0) | (box.beta != 0)
     mass = float(np.maximum(box.hi, -box.lo)[at_risk].sum())
     floor = box.rounding() * max(mass, 1.0) + 16.0 * _EPS * (abs(primal) + abs(dual))
-    if not gap <= tol * null and floor > _USELESS * null:
+    if not gap <= tol * null and floor > ROUNDING_LIMIT * null:
         return undecided_gap(_too_large(box, floor))
-    relative = max(gap, 0.0) / null if null > 0 else 0.0
-    statement = (
-        f"the objective, {primal:.6g}, is within {max(gap, 0.0):.2e} of the global minimum "
-        f"({relative:.1e} of its value at w = 0)"
-    )
-    if gap < -floor:
-        statement = f"{statement}; the gap is negative"
-        return Claim.check("duality gap", statement, Kind.OPTIMAL, math.nan, 0.0, "SVM-7")
-    return Claim.check(
-        "duality gap", statement, Kind.OPTIMAL, max(gap, 0.0), tol * null, "SVM-7", floor=floor
+    return optimality_claim(
+        f"the objective {primal:.6g}",
+        primal=primal,
+        dual=dual,
+        null=null,
+        bound=tol * null,
+        floor=floor,
+        source="SVM-7",
     )
 
 
@@ -219,24 +221,22 @@ def _margin(box: Box, v: Array, quadratic: float, dual: float, tol: float) -> li
     primal = 0.5 * quadratic / least**2
     gap = primal - dual
     floor = 64.0 * _EPS * (primal + abs(dual)) + 4.0 * primal * box.rounding()
-    if not gap <= tol * primal and floor > _USELESS * primal:
+    if not gap <= tol * primal and floor > ROUNDING_LIMIT * primal:
         why = (
             f"the margin is so thin that rounding moves 1/2 ||w||^2 = {primal:.6g} by {floor:.1e}: neither "
             "that it is least nor a bound on wider margins is shown"
         )
         return [undecided_gap(why), Claim.undecided("margin", why, Kind.BOUND, "SVM-2")]
-    words = f"1/2 ||w||^2 = {primal:.6g} is within {max(gap, 0.0):.2e} of the least that separates"
     width, widest = least / math.sqrt(quadratic), 1.0 / math.sqrt(2.0 * max(dual, 1e-300))
-    short = max(0.0, 1.0 - width / widest)
+    short = max(1.0 - width / widest, 0.0)
     statement = (
         f"every row is {width:.6g} or further from the boundary, and no hyperplane does better than "
         f"{widest:.6g}"
     )
-    observed = math.nan if gap < -floor else max(gap, 0.0)
     return [
-        Claim.check("duality gap", words, Kind.OPTIMAL, observed, tol * primal, "SVM-4", floor=floor),
+        least_norm_claim(primal, dual, tol=tol, floor=floor),
         Claim.check("margin", statement, Kind.BOUND, short, tol, "SVM-2", floor=floor / primal),
-    ]  # fmt: skip
+    ]
 
 
 # ------------------------------------------------------------------------ several problems

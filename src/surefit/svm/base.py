@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,11 +21,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .._consistency import wrong_counts, wrong_indices, wrong_shapes
 from .._namespace import is_torch, to_numpy
 from ..base import Certified
-from ..certificate import Claim, Kind
+from ..certificate import Claim, Kind, Status
 from ..inputs import is_native, validate_native, validate_native_X
 from ..kernels import Custom, Kernel, Precomputed, as_kernel, psd_claim
+from ..kernels.mercer import indefinite_remedy
 from ..kernels.spelling import same_kernel
 from ..solvers.kernel_rows import RowSource
 from ._rows import double, kernel_sums, take
@@ -271,18 +274,46 @@ class KernelMachine(Certified):
                 f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data "
                 "with StandardScaler or MinMaxScaler."
             )
-        return super()._remedy()
+        return indefinite_remedy(self.certificate_) or super()._remedy()
 
     fit_status_: int
 
     # ------------------------------------------------------------------ claims
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from wrong_indices("support_", self.support_, X.shape[0])
+        machines, rows = self._layout_of()
+        shapes: dict[str, tuple[int, ...]] = {
+            "intercept_": (machines,),
+            "dual_coef_": (rows, len(self.support_)),
+        }
+        if not self._given:
+            shapes["support_vectors_"] = (len(self.support_), X.shape[1])
+        yield from wrong_shapes(self, shapes)
+        if tuple(self.shape_fit_) != tuple(X.shape):
+            yield f"shape_fit_ is {self.shape_fit_}, and these data have the shape {tuple(X.shape)}"
+        expected = self._support_counts(y)
+        if not np.array_equal(self.n_support_, expected):
+            found = np.asarray(self.n_support_).tolist()
+            yield f"n_support_ is {found}, and support_ names {expected.tolist()} rows of these data"
+        yield from wrong_counts(self, n_support_=0, n_iter_=0)
+        if self.fit_status_ not in (0, 1):
+            yield f"fit_status_ must be 0 or 1, and is {self.fit_status_!r}"
+
+    @abstractmethod
+    def _layout_of(self) -> tuple[int, int]:
+        """How many offsets there are, and how many multipliers a support vector has."""
+
+    @abstractmethod
+    def _support_counts(self, y: Any) -> NDArray[np.int64]:
+        """``n_support_`` as ``support_`` and the targets have it."""
 
     def _support_claim(self, X: Any, *, full: bool) -> Claim:
         """The model is made of rows of these data, by the kernel its parameters mean."""
         support = np.asarray(self.support_)
         n = X.shape[0]
         wrong = int(((support < 0) | (support >= n)).sum()) + len(support) - len(np.unique(support))
-        wrong += abs(len(support) - self._coefficients().shape[1])
         if not wrong and not self._given:
             rows = take(X, support)
             if tuple(rows.shape) != tuple(self.support_vectors_.shape):
@@ -321,9 +352,11 @@ class KernelMachine(Certified):
             )
             return [], undecided_gap(why)
         claim = psd_claim(X if self.kernel_ is None else self.kernel_.on(double(X)).gram())
-        if claim.status.value == "holds":
+        if claim.status is Status.HOLDS:
             return [claim], None
-        why = f"{words} is not positive semi-definite here ({claim.statement}): no dual bounds the objective"
+        negative = claim.status is Status.FAILS
+        what = "is not" if negative else "is not shown to be"
+        why = f"{words} {what} positive semi-definite here ({claim.statement}): no dual bounds the objective"
         if self.kernel_ is not None:  # known to be none in general: said, not held against the fit
             return [], undecided_gap(why)
         return [claim], undecided_gap(why)

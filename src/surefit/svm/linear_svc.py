@@ -39,7 +39,7 @@ from ..base import ANYWHERE, Certified
 from ..certificate import Claim
 from ..inputs import is_native
 from ..losses import Hinge, Loss, SquaredHinge
-from ._linear import REMEDY, check_size, scores, stored, threads_for
+from ._linear import REMEDY, check_size, linear_inconsistencies, scores, stored, threads_for
 from ._linear_fit import Solved, fit_binary, fit_classes
 from ._linear_svc_claims import linear_svc_claims
 
@@ -319,6 +319,13 @@ class LinearSVC(LinearClassifierMixin, SparseCoefMixin, Certified):
         if np.isinf(self.C):
             return "Give a finite C: a soft margin exists for every data set."
         return REMEDY
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        k, (n, p) = len(self.classes_), X.shape
+        machines = 1 if k == 2 else k
+        duals = k if self.multi_class == "crammer_singer" else machines
+        yield from linear_inconsistencies(self, (machines, p), (duals, n), sample_weight)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

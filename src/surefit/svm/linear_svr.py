@@ -16,6 +16,7 @@ regression" (2012).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -32,7 +33,16 @@ from ..certificate import Claim
 from ..design import as_design
 from ..losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from ..solvers.box_dual import regression
-from ._linear import REMEDY, check_size, intercept_of, rows_of, scores, stored, threads_for
+from ._linear import (
+    REMEDY,
+    check_size,
+    intercept_of,
+    linear_inconsistencies,
+    rows_of,
+    scores,
+    stored,
+    threads_for,
+)
 from ._linear_claims import linear_claims, penalised_scaling
 from ._linear_fit import fit_box
 
@@ -198,6 +208,11 @@ class LinearSVR(RegressorMixin, Certified):
 
     def _remedy(self) -> str:
         return REMEDY
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        n, p = X.shape
+        yield from linear_inconsistencies(self, (p,), (n,), sample_weight)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

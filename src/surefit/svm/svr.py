@@ -24,7 +24,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import column_or_1d
 
 from .._namespace import is_torch, like
-from ..certificate import Claim
+from ..certificate import Claim, Kind, Status
 from ..iterate import Stop
 from ..solvers.smo import BoxTask
 from ._machine import solve_machine
@@ -194,24 +194,31 @@ class SVR(RegressorMixin, KernelMachine):
             )
         return y
 
+    def _layout_of(self) -> tuple[int, int]:
+        return 1, 1
+
+    def _support_counts(self, y: Any) -> NDArray[np.int64]:
+        return np.array([len(self.support_)])
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
         support = self._support_claim(X, full=full)
-        if support.status.value == "fails":
+        if support.status is Status.FAILS:
             return [support]
         rows, bounds = self._rows(y, sample_weight)
         place = np.full(X.shape[0], -1)
         place[rows] = np.arange(len(rows))
         at = place[np.asarray(self.support_)]
+        stray = int((at < 0).sum())
+        if stray:
+            words = f"{stray} support vectors are rows without weight"
+            return [Claim.check("support rows", words, Kind.EXACT, stray, 0.0, "SVM-3")]
         w = self._coefficients()[0] if len(self.support_) else np.zeros(0)
-        kept = at >= 0  # a row without weight must have no multiplier: dual feasibility says so
         beta = np.zeros(len(rows))
-        beta[at[kept]] = w[kept]
-        stray = float(np.abs(w[~kept]).sum())
+        beta[at] = w
         t, lo, hi, row = self._tube(y[rows], bounds)
         both = np.concatenate([np.maximum(beta, 0.0), np.minimum(beta, 0.0)])
-        both[0] += stray and np.inf
         size = self._largest(X) if len(self.support_) else 1.0
         box = Box(t, lo, hi, row, both, float(self.intercept_[0]), size)
         known, undecided = self._kernel_claims(X, full=full)
