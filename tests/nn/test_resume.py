@@ -1,5 +1,6 @@
 """A run that was stopped, anyhow and anywhere, ends as if it had not been: to the bit."""
 
+import contextlib
 import functools
 import os
 import signal
@@ -15,6 +16,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from surefit.distributed import CheckpointError  # noqa: E402
+from surefit.nn import _step  # noqa: E402
 from surefit.nn.checkpoints import Checkpoints  # noqa: E402
 from surefit.nn.train import accuracy, train  # noqa: E402
 
@@ -31,17 +33,22 @@ class Stopped(Exception):
     pass
 
 
+@contextlib.contextmanager
 def stopping(after):
-    """The loss, until it has been asked for the losses of so many parts in training."""
-    seen = [0]
+    """Break off a run that asks for the losses of more than so many parts; the loss stays as it is."""
+    seen, plain = [0], _step.per_sample
 
-    def loss(output, target):
+    def counted(loss, output, target, n, name="loss"):
         seen[0] += output.requires_grad
         if seen[0] > after:
             raise Stopped
-        return cross_entropy(output, target)
+        return plain(loss, output, target, n, name)
 
-    return loss
+    _step.per_sample = counted
+    try:
+        yield
+    finally:
+        _step.per_sample = plain
 
 
 def run(loss=cross_entropy, **settings):
@@ -66,8 +73,8 @@ def test_stopped_anywhere(after, optimizer, tmp_path):
 
         optimizer = partial(torch.optim.SGD, momentum=0.9)
     calm = run(optimizer=optimizer)
-    with pytest.raises(Stopped):
-        run(stopping(after), optimizer=optimizer, checkpoint=tmp_path, every_steps=3)
+    with pytest.raises(Stopped), stopping(after):
+        run(optimizer=optimizer, checkpoint=tmp_path, every_steps=3)
     again = run(optimizer=optimizer, checkpoint=tmp_path, every_steps=3)
     same(again, calm)
     same(run(optimizer=optimizer, checkpoint=tmp_path), calm)  # it is done: nothing is left to do
@@ -77,7 +84,8 @@ def test_stopped_again_and_again(tmp_path):
     calm = run()
     for _ in range(30):
         try:
-            done = run(stopping(5), checkpoint=tmp_path, every_steps=1)
+            with stopping(5):
+                done = run(checkpoint=tmp_path, every_steps=1)
             break
         except Stopped:
             continue
@@ -99,8 +107,8 @@ def test_early_stopping_goes_on_waiting(tmp_path):
     assert "not fallen for 3" in calm.stop
     assert calm.step < 200
     for after in (2 * (calm.step - 9), 2 * (calm.step - 2)):
-        with pytest.raises(Stopped):
-            run(stopping(after), checkpoint=tmp_path / str(after), every_steps=2, **settings)
+        with pytest.raises(Stopped), stopping(after):
+            run(checkpoint=tmp_path / str(after), every_steps=2, **settings)
         same(run(checkpoint=tmp_path / str(after), **settings), calm)
     same(run(checkpoint=tmp_path / str(after), **settings), calm)
 
@@ -108,8 +116,8 @@ def test_early_stopping_goes_on_waiting(tmp_path):
 def test_without_resume_it_starts_afresh(tmp_path):
     """What the run before left does not outlive the first checkpoint of the new one."""
     run(checkpoint=tmp_path, seed=9)
-    with pytest.raises(Stopped):
-        run(stopping(7), checkpoint=tmp_path, every_steps=2, resume=False)
+    with pytest.raises(Stopped), stopping(7):
+        run(checkpoint=tmp_path, every_steps=2, resume=False)
     assert [path.name[5:17] for path in Checkpoints(tmp_path).files()] == ["000000000002"]
     same(run(checkpoint=tmp_path), run())
 
@@ -142,8 +150,8 @@ def test_moments_left_out_would_be_noticed(tmp_path):
     from surefit.nn.checkpoints import read, write
 
     calm = run()
-    with pytest.raises(Stopped):
-        run(stopping(20), checkpoint=tmp_path, every_steps=1)
+    with pytest.raises(Stopped), stopping(20):
+        run(checkpoint=tmp_path, every_steps=1)
     path = Checkpoints(tmp_path).files()[-1]
     state = read(path)
     for entry in state["optimizer"].values():
@@ -162,7 +170,7 @@ def test_moments_left_out_would_be_noticed(tmp_path):
     ],
 )
 def test_a_checkpoint_of_another_run(changed, words, tmp_path):
-    run(checkpoint=tmp_path, epochs=1)
+    run(checkpoint=tmp_path, max_time=1e-9)
     with pytest.raises(CheckpointError, match=words):
         run(checkpoint=tmp_path, **changed)
 
@@ -184,7 +192,7 @@ def test_a_checkpoint_of_another_run(changed, words, tmp_path):
 )  # fmt: skip
 def test_steps_go_on_as_they_began_or_not_at_all(changed, words, tmp_path):
     """The error names what differs, and that alone."""
-    run(checkpoint=tmp_path, epochs=1)
+    run(checkpoint=tmp_path, max_time=1e-9)
     with pytest.raises(CheckpointError) as caught:
         run(checkpoint=tmp_path, **changed)
     assert f"is of another run: {words}. Use the settings it has" in str(caught.value)
@@ -231,7 +239,7 @@ def test_numbers_of_another_type_are_another_run(tmp_path):
 
 
 def test_weights_that_learnt_and_are_now_held_still_are_named(tmp_path):
-    run(checkpoint=tmp_path, epochs=1)
+    run(checkpoint=tmp_path, max_time=1e-9)
     still = net(dropout=0.3)
     still[0].requires_grad_(False)
     with pytest.raises(CheckpointError, match=r"0\.weight, 0\.bias learnt there"):
@@ -240,13 +248,13 @@ def test_weights_that_learnt_and_are_now_held_still_are_named(tmp_path):
 
 def test_a_checkpoint_beyond_the_end_says_so(tmp_path):
     """120 rows in steps of 32 are 4 steps an epoch."""
-    whole = run(checkpoint=tmp_path)
-    short = run(checkpoint=tmp_path, epochs=2)
+    whole = run(checkpoint=tmp_path, schedule="constant")
+    short = run(checkpoint=tmp_path, schedule="constant", epochs=2)
     assert (short.step, short.stop) == (
         20, "its checkpoint is of step 20, beyond the 8 steps of this run",
     )  # fmt: skip
     assert equal(short.state, whole.state)
-    assert run(checkpoint=tmp_path).stop == "all 5 epochs are done"
+    assert run(checkpoint=tmp_path, schedule="constant").stop == "all 5 epochs are done"
 
 
 class Slowing(torch.optim.SGD):
@@ -271,8 +279,8 @@ class Slowing(torch.optim.SGD):
 @pytest.mark.parametrize("after", [7, 25])
 def test_settings_that_an_optimiser_changes_itself_are_kept(after, tmp_path):
     calm = run(optimizer=Slowing)
-    with pytest.raises(Stopped):
-        run(stopping(after), optimizer=Slowing, checkpoint=tmp_path, every_steps=3)
+    with pytest.raises(Stopped), stopping(after):
+        run(optimizer=Slowing, checkpoint=tmp_path, every_steps=3)
     same(run(optimizer=Slowing, checkpoint=tmp_path), calm)
 
 
@@ -306,7 +314,7 @@ def test_moments_in_other_numbers_than_the_weights_are_kept(tmp_path):
 
 
 def test_a_checkpoint_of_another_architecture(tmp_path):
-    run(checkpoint=tmp_path, epochs=1)
+    run(checkpoint=tmp_path, max_time=1e-9)
     wider = net(width=20)
     with pytest.raises(CheckpointError) as caught:
         train(wider, data(), cross_entropy, checkpoint=tmp_path, **FULL)
@@ -322,7 +330,7 @@ JOB = """
 import os, signal, sys, torch
 from pathlib import Path
 from tests.nn import test_resume as job
-from surefit.nn import checkpoints
+from surefit.nn import _step, checkpoints
 
 folder, where, after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 marker = folder / f"killed-{where}"
@@ -336,15 +344,15 @@ def die(*_):
 
 
 if where == "step":
-    inner = job.stopping(after)
-    def loss(output, target):
-        try:
-            return inner(output, target)
-        except job.Stopped:
+    plain, seen = _step.per_sample, [0]
+    def per_sample(loss, output, *given):
+        seen[0] += output.requires_grad
+        if seen[0] > after:
             die()
-        return job.cross_entropy(output, target)
+        return plain(loss, output, *given)
+    _step.per_sample = per_sample
 else:
-    loss, plain, seen = job.cross_entropy, os.fsync, [0]
+    plain, seen = os.fsync, [0]
     def fsync(descriptor):
         seen[0] += 1
         if seen[0] > after:  # the file is written in part or whole, not yet in its place
@@ -353,7 +361,7 @@ else:
             die()
         return plain(descriptor)
     os.fsync = fsync
-done = job.run(loss, checkpoint=folder / "kept", every_steps=2)
+done = job.run(checkpoint=folder / "kept", every_steps=2)
 torch.save({"state": done.state, "history": done.history.step_loss}, folder / "done.pt")
 """
 
@@ -452,3 +460,140 @@ def test_the_extra_state_of_a_module_goes_on_too(tmp_path):
     assert again.state["_extra_state"] == calm.state["_extra_state"]
     assert modules[2].count == modules[0].count > 0
     assert again.history.step_loss == calm.history.step_loss
+
+
+# ------------------------------------------------------------------------ code and horizon
+
+
+def absolute(output, target):
+    return (output[:, 0] - target).abs()
+
+
+def squares(output, target):
+    return (output[:, 0] - target).square()
+
+
+WEIGHT = 2.0
+
+
+def weighed(output, target):
+    return WEIGHT * squares(output, target)
+
+
+def made(factor):
+    return lambda output, target: factor * squares(output, target)
+
+
+class Scaled(nn.Module):
+    """Code of a user's own, with a setting."""
+
+    def __init__(self, scale=1.0, activation=torch.tanh):
+        super().__init__()
+        self.body, self.scale, self.activation = net(), scale, activation
+
+    def forward(self, x):
+        return self.scale * self.activation(self.body(x))
+
+
+class Doubled(Scaled):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def doubled(x):
+    return 2 * x
+
+
+class Noise:
+    def __init__(self, size):
+        self.size = size
+
+    def __call__(self, x):
+        return x + self.size * torch.randn_like(x)
+
+
+def hooked(module):
+    module.body.register_forward_hook(lambda part, given, output: output + 1)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ({"loss": squares}, {"loss": absolute}, "loss=absolute (the checkpoint has squares)"),
+        ({"loss": made(1.0)}, {"loss": made(2.0)}, "a value that it uses, is not that"),
+        ({"loss": nn.MSELoss(reduction="none")}, {"loss": nn.L1Loss(reduction="none")}, "loss=_column"),
+        ({"augment": None}, {"augment": doubled}, "augment=doubled (the checkpoint has None)"),
+        ({"augment": Noise(0.1)}, {"augment": Noise(0.2)}, "augment=Noise"),
+        ({"module": Scaled}, {"module": Doubled}, "module=Doubled (the checkpoint has Scaled)"),
+        ({"module": Scaled}, {"module": lambda: Scaled(2.0)}, "module=Scaled (its code, or a value"),
+        ({"module": Scaled}, {"module": lambda: Scaled(1.0, torch.sigmoid)}, "module=Scaled"),
+        ({"module": Scaled}, {"module": lambda: hooked(Scaled())}, "module=Scaled"),
+        ({"module": net}, {"module": lambda: net(dropout=0.5)}, "module=Sequential"),
+        ({"schedule": "cosine"}, {"schedule": "cosine", "epochs": 4}, "learning rate=WarmupCosine"),
+        ({"schedule": "cosine"}, {"schedule": "cosine", "max_steps": 3}, "epochs and max_steps: leave"),
+        ({"schedule": "linear"}, {"schedule": "linear", "epochs": 3}, "total=9"),
+        ({"warmup": 0.5}, {"warmup": 0.5, "epochs": 4}, "steps=6"),
+        ({"precision": "float32"}, {"precision": "bf16"}, "precision="),
+    ],
+)  # fmt: skip
+def test_other_code_or_another_horizon_is_another_run(first, second, words, tmp_path):
+    """Each of these went on silently, with the old weights or another rate."""
+
+    def go(module=net, loss=squares, **given):
+        X, y = data(90)
+        loss = _column(loss) if isinstance(loss, nn.Module) else loss
+        given = {"epochs": 2, "batch_size": 30, "checkpoint": tmp_path} | given
+        return train(module(), (X, y.astype(np.float32)), loss, **given)
+
+    go(**first)
+    go(**first)  # the same code goes on
+    with pytest.raises(CheckpointError, match="of another run") as caught:
+        go(**second)
+    assert words in str(caught.value)
+
+
+def _column(loss):
+    return lambda output, target: loss(output[:, 0], target)
+
+
+def test_a_value_that_the_loss_reads_is_compared(tmp_path, monkeypatch):
+    given = {"epochs": 1, "checkpoint": tmp_path}
+    X, y = data(60)
+    train(net(), (X, y), weighed, **given)
+    monkeypatch.setitem(globals(), "WEIGHT", 3.0)
+    with pytest.raises(CheckpointError, match="loss=weighed"):
+        train(net(), (X, y), weighed, **given)
+
+
+def test_more_epochs_at_a_rate_that_does_not_depend_on_them(tmp_path):
+    given = {"batch_size": 32, "schedule": "inverse_sqrt"}
+    calm = train(net(), data(), cross_entropy, epochs=4, **given)
+    train(net(), data(), cross_entropy, epochs=2, checkpoint=tmp_path, **given)
+    again = train(net(), data(), cross_entropy, epochs=4, checkpoint=tmp_path, **given)
+    assert equal(again.state, calm.state)
+
+
+def test_what_cannot_be_compared_is_said(tmp_path):
+    from surefit.nn.checkpoints import CheckpointWarning, read, write
+
+    train(net(), Pairs(), cross_entropy, epochs=1, checkpoint=tmp_path)
+    with pytest.warns(CheckpointWarning, match="data \\(a dataset may draw what it gives\\)"):
+        train(net(), Pairs(), cross_entropy, epochs=2, checkpoint=tmp_path)
+    path = Checkpoints(tmp_path).files()[-1]
+    state = read(path)
+    state["code"]["loss"]["python"] = "3.0"  # of other bytecode
+    del state["code"]["augment"]
+    write(path, state)
+    with pytest.warns(CheckpointWarning) as told:
+        train(net(), Pairs(), absolute, epochs=2, checkpoint=tmp_path)
+    text = str(told[0].message)
+    assert "augment (the checkpoint does not describe it)" in text
+    assert "loss (the checkpoint was written by Python 3.0)" in text
+
+
+def test_validation_rows_that_choose_are_compared(tmp_path):
+    given = {"epochs": 2, "patience": 3, "checkpoint": tmp_path}
+    train(net(), data(), cross_entropy, validation=data(60, seed=1), **given)
+    with pytest.raises(CheckpointError, match="validation="):
+        train(net(), data(), cross_entropy, validation=data(60, seed=2), **given)

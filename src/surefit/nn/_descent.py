@@ -91,6 +91,12 @@ class Descent:
                 self.made.register_step_pre_hook(self._before)
         return self.made
 
+    def recipe(self) -> dict[str, Any]:
+        """What the steps are, for a run that goes on from a checkpoint."""
+        names = ("solver", "learning_rate", "power_t", "beta_1", "beta_2", "epsilon", "momentum")
+        settings = {name: getattr(self.settings, name) for name in names}
+        return settings | {"loss": self.base, "weighted": self.weighted}
+
     def state_dict(self) -> dict[str, Any]:
         """What steps after these depend on, but for the optimiser's own state."""
         return {"lr": self.lr, "last_lr": self.last_lr, "steps": self.steps}

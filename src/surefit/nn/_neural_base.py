@@ -18,16 +18,34 @@ from torch import nn
 
 from ._estimator_base import Network, seeded
 from .batches import mixed
-from .optimizers import make_optimizer, unshaped
+from .optimizers import make_optimizer, maker_of, unshaped
 from .precision import pick_device
 from .train import train
 
 __all__ = ["Neural"]
 
 
+class _KeptOptimizer:
+    """Makes the optimiser of an estimator once, so that its moments outlive a call of ``partial_fit``."""
+
+    def __init__(self, model: Neural) -> None:
+        self.model = model
+
+    def __call__(self, groups: Any, lr: float) -> Any:
+        m = self.model
+        if "_optimizer" not in m.__dict__:
+            m._optimizer = make_optimizer(m.optimizer, m.module_, lr, m.weight_decay)
+        return m._optimizer
+
+    def recipe(self) -> Any:
+        """What a resumed run compares."""
+        return maker_of(self.model.optimizer)
+
+
 class Neural(Network):
     """What classifier and regressor share."""
 
+    _optimizer: Any
     _given_again: ClassVar[frozenset[str]] = frozenset(
         {"module", "loss", "optimizer", "schedule", "augment"}
     )
@@ -155,13 +173,7 @@ class Neural(Network):
             validation = (shaped[held], target[torch.from_numpy(held)])
             if weight is not None and weight[held].any():
                 validation = (*validation, weight[held])
-        module = self._module
-
-        def optimizer(groups: Any, lr: float) -> Any:
-            if "_optimizer" not in self.__dict__:
-                self._optimizer = make_optimizer(self.optimizer, module, lr, self.weight_decay)
-            return self._optimizer
-
+        module, optimizer = self._module, _KeptOptimizer(self)
         done = train(
             module, data, self._loss(),
             epochs=1 if incremental else self.epochs, batch_size=self.batch_size,

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ._state import collect, load_weights, numbers_of, restore, settings_of, weights_of
+from ._state import collect, compare, load_weights, numbers_of, restore, settings_of, weights_of
 from ._step import NonFiniteLoss, Step
 from .checkpoints import Checkpoints
 from .ema import EMA
@@ -71,6 +71,7 @@ class Run:
     every_minutes: float | None
     resume: bool
     recipe: dict[str, Any]  # settings of the steps, which go on as they began
+    code: dict[str, dict[str, Any]]  # of the module, the loss, ..., as `describe` gives it
     look: Callable[[], tuple[float, dict[str, float]]] | None
     judged: bool  # whether what `look` gives is of validation data
     verbose: int
@@ -241,7 +242,10 @@ class Run:
         found = self.group.agree(kept.latest) if self.resume else None
         if found is None:
             return
-        self.best = restore(found, self.module, self.optimizer, self.average, self.settings)
+        # one rank compares: a function may hold its rank
+        live, first = self.module.state_dict(), self.group.rank == 0
+        self.group.agree(lambda: compare(found, live, self.settings, self.code) if first else None)
+        self.best = restore(found, self.module, self.optimizer, self.average)
         run = found["run"]
         self.step, self.spent, self.sums = run["step"], run["seconds"], run["sums"]
         self.best_value, self.waited = run["best_value"], run["waited"]
@@ -272,7 +276,7 @@ class Run:
         if self.kept is not None and self.group.rank == 0:
             losses = torch.tensor(self.history.step_loss, dtype=torch.float64)
             rest = {
-                "run": run, "settings": self.settings,
+                "run": run, "settings": self.settings, "code": self.code,
                 "history": self.history.to_dict() | {"step_loss": losses},  # long: not as text
                 "callback": None if state_of is None else state_of(),
             }  # fmt: skip

@@ -7,17 +7,27 @@ the step.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 from torch import nn
 
 from .._checkpoint import CheckpointError
-from .checkpoints import fit_to
+from ._recipe import differences, not_compared
+from .checkpoints import CheckpointWarning, fit_to
 from .ema import EMA
 from .parallel import like, whole
 
-__all__ = ["collect", "load_weights", "numbers_of", "restore", "settings_of", "weights_of"]
+__all__ = [
+    "collect",
+    "compare",
+    "load_weights",
+    "numbers_of",
+    "restore",
+    "settings_of",
+    "weights_of",
+]
 
 # settings of an optimiser that change no step
 _HOW = ("capturable", "differentiable", "foreach", "fused")
@@ -105,26 +115,56 @@ def _same(value: Any, other: Any) -> bool:
     return type(value) is type(other) and bool(value == other)
 
 
+_RATE = ("lr", "schedule", "warmup")  # which name the learning rate
+
+
+def compare(
+    state: dict[str, Any],
+    live: dict[str, Any],
+    settings: dict[str, Any],
+    code: dict[str, dict[str, Any]],
+) -> None:
+    """Refuse a checkpoint of another run, and say what could not be compared."""
+    fit_to(live, state["model"])
+    kept, described = state["settings"], state.get("code", {})
+    changed = [
+        f"{key}={value!r} (the checkpoint has {kept.get(key)!r})"
+        for key, value in settings.items()
+        if kept.get(key) != value
+    ]
+    if any(settings[key] != kept.get(key) for key in _RATE):
+        code = {role: own for role, own in code.items() if role != "learning rate"}
+    changed += differences(described, code)
+    if changed:
+        horizon = ""
+        if any(words.startswith("learning rate=") for words in changed):
+            horizon = (
+                " The learning rate follows from epochs and max_steps: leave them as they were."
+            )
+        raise CheckpointError(
+            f"the checkpoint is of another run: {', '.join(changed)}. Use the settings it has, name another "
+            f"folder, or pass resume=False.{horizon}"
+        )
+    unknown = not_compared(described, code)
+    if settings["data"] is None:
+        unknown.append("data (a dataset may draw what it gives)")
+    if unknown:
+        warnings.warn(
+            "the run goes on from its checkpoint, and not all of it could be compared: "
+            f"{'; '.join(unknown)}. Make sure that it is what it was.",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+
+
 def restore(
     state: dict[str, Any],
     module: nn.Module,
     optimizer: torch.optim.Optimizer,
     ema: EMA | None,
-    settings: dict[str, Any],
 ) -> dict[str, Any] | None:
     """Put what :func:`collect` found back; the best weights are returned, split as the module is."""
     live = module.state_dict()
-    fit_to(live, state["model"])
-    changed = [
-        f"{key}={value!r} (the checkpoint has {state['settings'].get(key)!r})"
-        for key, value in settings.items()
-        if state["settings"].get(key) != value
-    ]
-    if changed:
-        raise CheckpointError(
-            f"the checkpoint is of another run: {', '.join(changed)}. Use the settings it has, name another "
-            "folder, or pass resume=False."
-        )
     load_weights(module, state["model"])
     parameters = dict(module.named_parameters())
     place = {

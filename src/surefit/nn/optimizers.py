@@ -9,6 +9,7 @@ group has none: parameters of one dimension or none, those named ``bias``, and a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -157,6 +158,13 @@ def make_optimizer(
     for group in made.param_groups:
         group.setdefault("share", float(group.get("lr", lr)) / lr)
     return made
+
+
+def maker_of(optimizer: Any) -> Any:
+    """The name, class or function behind settings given by ``functools.partial``."""
+    while isinstance(optimizer, functools.partial):
+        optimizer = optimizer.func
+    return optimizer
 
 
 def sparse_gradients(module: nn.Module) -> bool:

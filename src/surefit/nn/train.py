@@ -28,12 +28,13 @@ from torch import nn
 from .._counts import check_counts, is_whole
 from ..distributed import ALONE, connect
 from ._draws import callers_kept
+from ._recipe import describe
 from ._run import Run, Training
 from ._step import NonFiniteLoss, OutOfMemory, Step, evaluate
 from .batches import Batches
 from .checkpoints import Checkpoints
 from .ema import EMA
-from .optimizers import make_optimizer, sparse_gradients, unshaped
+from .optimizers import make_optimizer, maker_of, sparse_gradients, unshaped
 from .parallel import Replica
 from .precision import autocast, pick_device
 from .schedules import learning_rate
@@ -187,6 +188,10 @@ def train(
         first = next((p for p in module.parameters() if p.is_floating_point()), None)
         dtype = torch.float32 if first is None else first.dtype
         cast = autocast(precision, where, dtype)
+        code = {
+            "module": describe(module, module), "loss": describe(loss, module),
+            "augment": describe(augment, module), "optimizer": describe(maker_of(optimizer), module),
+        }  # fmt: skip
         replica = Replica(module, parallel, group, compile)
         place: dict[str, Any] = {"device": where, "dtype": dtype}
         batches = Batches(
@@ -202,15 +207,16 @@ def train(
             )  # fmt: skip
         total = epochs * batches.steps
         total = total if max_steps is None else min(total, max_steps)
+        rate = learning_rate(
+            schedule, lr, total=total, warmup=warmup, steps_per_epoch=batches.steps
+        )
         run = Run(
             replica=replica,
             gradient=Step(
                 replica, batches, loss, accumulate=accumulate, dtype=cast, augment=augment
             ),
             optimizer=make_optimizer(optimizer, module, lr, weight_decay),
-            rate=learning_rate(
-                schedule, lr, total=total, warmup=warmup, steps_per_epoch=batches.steps
-            ),
+            rate=rate,
             average=None if ema is None else EMA(module, ema),
             total=total, clip=clip, patience=patience, callback=callback, max_time=max_time,
             kept=None if checkpoint is None else Checkpoints(checkpoint, keep),
@@ -219,7 +225,10 @@ def train(
                 "lr": float(lr), "weight_decay": float(weight_decay), "warmup": float(warmup),
                 "schedule": schedule if isinstance(schedule, str) else "a function",
                 "clip": None if clip is None else float(clip), "ema": None if ema is None else float(ema),
+                "precision": str(cast or dtype),
+                "validation": None if held is None or patience is None else held.mark(),
             },
+            code=code | {"learning rate": describe(rate)},
             look=None if held is None else partial(evaluate, replica, held, loss, metrics or {}, cast),
             judged=validation is not None, verbose=verbose,
         )  # fmt: skip
