@@ -20,8 +20,9 @@ def claim(
     bound: Any,
     status: str = "holds",
     source: str = "",
+    **interval: float,
 ):
-    return {
+    return interval | {
         "name": name,
         "statement": statement,
         "kind": kind,
@@ -83,9 +84,27 @@ def _audit(attribute: str, names: list[str], rng: np.random.Generator) -> dict[s
         "attribute": attribute,
         "groups": groups,
         "gaps": {
-            "independence": {"gap": 0.181, "low": 0.161, "high": 0.201, "between": pair},
-            "separation": {"gap": 0.094, "low": 0.048, "high": 0.141, "between": pair},
-            "sufficiency": {"gap": 0.021, "low": 0.0, "high": 0.071, "between": pair},
+            "independence": {
+                "gap": 0.181,
+                "low": 0.161,
+                "high": 0.201,
+                "between": pair,
+                "tolerance": 0.05,
+            },
+            "separation": {
+                "gap": 0.094,
+                "low": 0.048,
+                "high": 0.141,
+                "between": pair,
+                "tolerance": 0.05,
+            },
+            "sufficiency": {
+                "gap": 0.021,
+                "low": 0.0,
+                "high": 0.071,
+                "between": pair,
+                "tolerance": 0.05,
+            },
         },
         "incompatibility": {
             "words": [
@@ -289,6 +308,15 @@ def classification() -> dict[str, Any]:
                     1.0,
                     source="ADV-5",
                 ),
+                claim(
+                    "certified accuracy of the network",
+                    "no row is certified at any radius above 0",
+                    "bound",
+                    0.0,
+                    0.0,
+                    "uninformative",
+                    "ADV-1",
+                ),
             ],
             "fairness": [
                 claim(
@@ -296,8 +324,36 @@ def classification() -> dict[str, Any]:
                     "selection differs by 0.161 to 0.201 between Male and Female",
                     "statistical",
                     0.04,
-                    1.0,
+                    0.5,
                     source="FAIR-2",
+                    estimate=0.181,
+                    low=0.161,
+                    high=0.201,
+                    tolerance=0.05,
+                ),
+                claim(
+                    "separation",
+                    "error rates differ by 0.048 to 0.141 between Male and Female",
+                    "statistical",
+                    0.093,
+                    0.5,
+                    source="FAIR-3",
+                    estimate=0.094,
+                    low=0.048,
+                    high=0.141,
+                    tolerance=0.05,
+                ),
+                claim(
+                    "error",
+                    "the share of errors differs by at most 0.031 between Male and Female",
+                    "statistical",
+                    0.031,
+                    0.5,
+                    source="FAIR-1",
+                    estimate=0.011,
+                    low=0.0,
+                    high=0.031,
+                    tolerance=0.05,
                 ),
                 claim(
                     "sufficiency",

@@ -74,27 +74,29 @@ class Status(Enum):
     @property
     def mark(self) -> str:
         """The sign that stands for it in print."""
-        return _MARKS[self]
+        return MARKS[self.value]
 
 
-_MARKS = {
-    Status.HOLDS: "✓",
-    Status.FAILS: "✗",
-    Status.UNDECIDED: "?",
-    Status.UNINFORMATIVE: "○",
+# The words that a claim is shown with: its status, or the verdict on its criterion.
+MARKS = {
+    "holds": "✓",
+    "fails": "✗",
+    "undecided": "?",
+    "uninformative": "○",
+    "met": "✓",
+    "violated": "▲",
+    "not decided": "?",
 }
-_COLOURS = {
-    Status.HOLDS: "green",
-    Status.FAILS: "red",
-    Status.UNDECIDED: "yellow",
-    Status.UNINFORMATIVE: "bright_black",
+COLOURS = {
+    "holds": "green",
+    "fails": "red",
+    "undecided": "yellow",
+    "uninformative": "bright_black",
+    "met": "green",
+    "violated": "red",
+    "not decided": "yellow",
 }
-_HEX = {
-    Status.HOLDS: "#1a7f37",
-    Status.FAILS: "#b42318",
-    Status.UNDECIDED: "#9a6700",
-    Status.UNINFORMATIVE: "#57606a",
-}
+HEX = {"green": "#1a7f37", "red": "#b42318", "yellow": "#9a6700", "bright_black": "#57606a"}
 _KIND_ORDER = {kind: rank for rank, kind in enumerate(Kind)}
 
 
@@ -121,6 +123,9 @@ class Claim:
         The specification item behind it, such as ``"SVM-7"``.
     estimate, low, high : float or None
         Of a claim that states an interval: the measured value and the ends of the interval.
+    tolerance : float or None
+        Of an interval that a criterion is about: the criterion asks for values of at most this. The
+        interval can hold while the criterion is violated; see :attr:`verdict`.
     """
 
     name: str
@@ -133,6 +138,7 @@ class Claim:
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
+    tolerance: float | None = None
 
     @classmethod
     def check(
@@ -201,18 +207,22 @@ class Claim:
         *,
         limits: tuple[float, float] = (0.0, 1.0),
         widest: float = 1.0,
+        tolerance: float | None = None,
     ) -> Claim:
         """The claim that a quantity lies between ``low`` and ``high``.
 
         ``limits`` are the ends of its range. An interval wider than ``widest`` times the range is
         uninformative. ``observed`` is the length of the interval and ``bound`` the largest informative one.
+        With a ``tolerance`` the claim also has a :attr:`verdict`: whether the quantity is at most that.
         """
         estimate, low, high = float(estimate), float(low), float(high)
         width, bound = high - low, widest * (limits[1] - limits[0])
         status = Status.HOLDS if width < bound else Status.UNINFORMATIVE
         if not (math.isfinite(estimate) and low <= estimate <= high and math.isfinite(width)):
             status = Status.FAILS
-        return cls(name, statement, kind, width, bound, status, source, estimate, low, high)
+        return cls(
+            name, statement, kind, width, bound, status, source, estimate, low, high, tolerance
+        )
 
     @classmethod
     def criterion(
@@ -241,6 +251,35 @@ class Claim:
         return cls(name, statement, kind, observed, tolerance, status, source, estimate, low, high)
 
     @property
+    def verdict(self) -> str:
+        """Whether the criterion of an interval is "met", "violated" or "not decided"; "" without one.
+
+        It is met when the whole interval lies within the tolerance, and violated when none of it does.
+        """
+        if self.tolerance is None or self.low is None or self.high is None:
+            return ""
+        if self.high <= self.tolerance:
+            return "met"
+        return "violated" if self.low > self.tolerance else "not decided"
+
+    @property
+    def word(self) -> str:
+        """The word that the claim is shown with: its status, or the verdict on its criterion."""
+        if self.status is not Status.FAILS and self.verdict == "violated":
+            return "violated"
+        return self.status.value if self.status is not Status.HOLDS else self.verdict or "holds"
+
+    @property
+    def mark(self) -> str:
+        """The sign that the claim is shown with."""
+        return MARKS[self.word]
+
+    @property
+    def colour(self) -> str:
+        """The colour that the claim is shown with on a terminal."""
+        return COLOURS[self.word]
+
+    @property
     def relation(self) -> str:
         """How the observed number compares with the bound, for printing."""
         return "<=" if self.observed <= self.bound else ">"
@@ -249,7 +288,8 @@ class Claim:
     def numbers(self) -> str:
         """The numbers behind the sentence: the interval, or the observation and its bound."""
         if self.low is not None and self.high is not None and self.estimate is not None:
-            return f"{self.estimate:.3g} in [{self.low:.3g}, {self.high:.3g}]"
+            interval = f"{self.estimate:.3g} in [{self.low:.3g}, {self.high:.3g}]"
+            return f"{interval}, tolerance {self.tolerance:g}" if self.verdict else interval
         if math.isnan(self.observed) and math.isnan(self.bound):
             return ""
         return f"{self.observed:.2e} {self.relation} {self.bound:.2e}"
@@ -273,12 +313,15 @@ class Claim:
             "source": self.source,
         }
         ends = {"estimate": self.estimate, "low": self.low, "high": self.high}
-        return record | {key: _number_out(v) for key, v in ends.items() if v is not None}
+        ends["tolerance"] = self.tolerance
+        record |= {key: _number_out(v) for key, v in ends.items() if v is not None}
+        return record | ({"verdict": self.verdict} if self.verdict else {})
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Claim:
         """Inverse of :meth:`to_dict`."""
-        ends = {key: float(record[key]) for key in ("estimate", "low", "high") if key in record}
+        keys = ("estimate", "low", "high", "tolerance")
+        ends = {key: float(record[key]) for key in keys if key in record}
         return cls(
             name=str(record["name"]),
             statement=str(record["statement"]),
@@ -344,6 +387,11 @@ class Certificate:
         """The claims that do not hold."""
         return tuple(claim for claim in self.claims if claim.status is Status.FAILS)
 
+    @property
+    def violated(self) -> tuple[Claim, ...]:
+        """The claims whose criterion is violated: they are true, and say that a tolerance is exceeded."""
+        return tuple(claim for claim in self.claims if claim.word == "violated")
+
     def __getitem__(self, name: str) -> Claim:
         for claim in self.claims:
             if claim.name == name:
@@ -374,14 +422,16 @@ class Certificate:
     # ------------------------------------------------------------------ rendering
 
     def _verdict(self) -> str:
-        counts = [f"{sum(c.status is s for c in self.claims)} {s.value}" for s in Status]
+        sound = [c for c in self.claims if c.word != "violated"]
+        counts = [f"{sum(c.status is s for c in sound)} {s.value}" for s in Status]
+        counts += [f"{len(self.violated)} violated"]
         return ", ".join(text for text in counts if not text.startswith("0 ")) or "no claims"
 
     def __str__(self) -> str:
         head = f"Certificate of {self.about}" if self.about else "Certificate"
         lines = [f"{head}: {self._verdict()}"]
         for c in self.claims:
-            lines.append(f"  {c.status.mark} {c.kind.name:<11} {c.name}: {c.statement}")
+            lines.append(f"  {c.mark} {c.kind.name:<11} {c.name}: {c.statement}")
             if c.numbers:
                 label = "observed " if c.estimate is None else "estimate "
                 lines.append(f"    {label}{c.numbers}")
@@ -405,7 +455,7 @@ class Certificate:
             table.add_column(column, justify="right" if numeric else "left", no_wrap=numeric)
         for c in self.claims:
             table.add_row(
-                Text(c.status.mark, style=_COLOURS[c.status]),
+                Text(c.mark, style=c.colour),
                 c.kind.value,
                 Text.assemble((c.name, "bold"), f"\n{c.statement}"),
                 Text(c.numbers),
@@ -423,7 +473,7 @@ class Certificate:
         rows = []
         for c in self.claims:
             number = html.escape(c.numbers)
-            mark = f'<b style="color:{_HEX[c.status]}">{c.status.mark} {c.status.value}</b>'
+            mark = f'<b style="color:{HEX[c.colour]}">{c.mark} {c.word}</b>'
             what = f"<b>{html.escape(c.name)}</b><br>{html.escape(c.statement)}"
             cells = (mark, c.kind.value, what, f"<code>{number}</code>", html.escape(c.source))
             row = [

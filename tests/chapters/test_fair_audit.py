@@ -68,19 +68,21 @@ def test_several_attributes_are_audited_each_and_crossed():
 
 
 @pytest.mark.parametrize(
-    ("tolerance", "status"),
-    [(0.9, Status.HOLDS), (0.0, Status.FAILS), (0.1, Status.UNDECIDED)],
+    ("tolerance", "verdict"), [(0.9, "met"), (0.0, "violated"), (0.1, "not decided")]
 )
-def test_a_tolerance_makes_the_claim_fail_hold_or_stay_open(tolerance, status):
+def test_a_criterion_is_met_violated_or_not_decided(tolerance, verdict):
     y = np.tile([0, 1], 2000)
     decision = np.repeat([1, 0, 1, 0], [800, 1200, 600, 1400])  # rates 0.4 and 0.3
     group = np.repeat(["a", "b"], 2000)
-    found = audit(y, decision, sensitive=group, tolerance={"independence": tolerance})
+    others = dict.fromkeys(("separation", "sufficiency", "error"), 1.0)  # measured, not judged
+    found = audit(y, decision, sensitive=group, tolerance={**others, "independence": tolerance})
     gap = found.gaps["sensitive"]["independence"]
     assert gap["observed"] == pytest.approx(0.1)
     assert 0.0 < gap["low"] < gap["observed"] < gap["high"]
-    assert found.certificate["independence (sensitive)"].status is status
-    assert found.ok is (status is not Status.FAILS)
+    assert found.criteria == {"independence (sensitive)": verdict}
+    assert found.certificate["independence (sensitive)"].status is Status.HOLDS
+    assert found.certificate.ok
+    assert found.ok is (verdict != "violated")
 
 
 def test_a_claim_states_its_interval_and_its_length():
@@ -91,7 +93,8 @@ def test_a_claim_states_its_interval_and_its_length():
         found.gaps["sensitive"]["independence"],
     )
     assert claim.observed == pytest.approx(gap["high"] - gap["low"], abs=1e-15)
-    assert claim.bound == 1.0
+    assert (claim.estimate, claim.low, claim.high) == (gap["observed"], gap["low"], gap["high"])
+    assert claim.bound == 0.5  # half of the range
     assert f"observed {gap['observed']:.4f}" in claim.statement
     few = audit(y[:8], decision[:8], sensitive=sex[:8], min_rows=1)
     assert few.certificate["separation (sensitive)"].status is Status.UNDECIDED

@@ -148,7 +148,10 @@ def test_every_claim_with_its_number(page):
             assert claim["statement"] in outline.text
             assert claim["means"] in outline.text
             assert claim["does_not"] in outline.text
-            if claim["status"] != "undecided":
+            if "estimate" in claim:
+                ends = (number(claim[key], 3) for key in ("estimate", "low", "high"))
+                assert "{} in [{}, {}]".format(*ends) in outline.text
+            elif claim["status"] != "undecided":
                 assert number(claim["observed"], 3) in outline.text
 
 
@@ -328,5 +331,5 @@ def test_cards_carry_the_numbers():
     )
     assert robust["value"] == "71.2 %"
     assert fair["value"] == "18.1 points"
-    assert fair["tally"].startswith("1 holds, 1 undecided; ")
+    assert fair["tally"].startswith("1 holds, 1 violated, 2 undecided; ")
     assert [card["status"] for card in cards({})] == ["undecided"] * 4

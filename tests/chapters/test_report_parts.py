@@ -167,7 +167,7 @@ def test_terminal(width):
     assert all(len(line.rstrip()) <= width for line in text.splitlines())
     joined = " ".join(text.split())
     for part in (
-        "✓ A certified model that errs",
+        "▲ A certified model that errs",
         "→",
         "14.8 %",
         "13.7 % to",

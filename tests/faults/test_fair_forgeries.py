@@ -40,7 +40,7 @@ def fitted(name: str) -> tuple[Any, Any]:
     model = copy.deepcopy(MODELS[name])
     rows, beside = given(model)
     model.fit(rows, Y, **beside)
-    return model, lambda m: m.verify(rows, Y, **beside)
+    return model, lambda m: m.verify(rows, Y, tol=1e-10, **beside)
 
 
 @pytest.mark.spec("FAIR-6")

@@ -64,6 +64,10 @@ def fit(
     time: Annotated[float, typer.Option(help="Seconds for everything.")] = 60.0,
     holdout: Annotated[float, typer.Option(help="Share of rows kept aside for the test.")] = 0.25,
     confidence: Annotated[float, typer.Option(help="Of the statistical claims.")] = 0.95,
+    fairness_tolerance: Annotated[
+        float,
+        typer.Option(help="Largest acceptable gap between groups of a sensitive column, 0 to 1."),
+    ] = 0.05,
     refit: Annotated[
         bool,
         typer.Option(
@@ -130,6 +134,10 @@ def fit(
         raise typer.BadParameter(
             f"--confidence must lie between 0 and 1, got {confidence}; 0.95 is 95 %"
         )
+    if not 0.0 <= fairness_tolerance <= 1.0:
+        raise typer.BadParameter(
+            f"--fairness-tolerance must lie between 0 and 1, got {fairness_tolerance}; 0.05 is 5 points"
+        )
     folder = out if out is not None else Path(f"{_stem(table.name)}-surefit")
     _check_folder(folder)
     options = {
@@ -144,6 +152,7 @@ def fit(
         "holdout": holdout,
         "delta": round(1.0 - confidence, 12),
         "refit": refit,
+        "fairness_tolerance": fairness_tolerance,
         "reference": reference,
         "seed": seed,
     }

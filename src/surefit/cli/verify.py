@@ -69,6 +69,7 @@ def _say(outcome: Verification, verbose: bool) -> None:
     """A line a claim, a section at a time, and the verdict last; what fails in whole sentences."""
     from rich.text import Text
 
+    from ..report.claims import read_claim
     from ..report.terminal import claim_table
 
     out = console()
@@ -76,9 +77,13 @@ def _say(outcome: Verification, verbose: bool) -> None:
     for title, claims in parts.items():
         if claims:
             out.print(Text(title.capitalize(), style="bold"))
-            records = [claim.to_dict() for claim in claims]
+            records = [read_claim(claim.to_dict()) for claim in claims]
             out.print(claim_table(records, verbose=verbose, width=out.width))
     failed = outcome.certificate.failed
     few = "1 claim fails" if len(failed) == 1 else f"{len(failed)} claims fail"
     words = few if failed else "verified: no claim fails"
-    out.print(Text(words, style="bold red" if failed else "bold green"))
+    violated = outcome.certificate.violated
+    if violated and not failed:
+        one = len(violated) == 1
+        words += f"; {len(violated)} {'criterion' if one else 'criteria'} of fairness violated"
+    out.print(Text(words, style="bold red" if failed or violated else "bold green"))

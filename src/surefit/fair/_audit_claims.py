@@ -1,23 +1,27 @@
 """The sentences of an audit, from its numbers alone.
 
-A gap without a tolerance *holds* when its interval is shorter than [0, 1]: ``observed`` is the length of the
-interval, ``bound`` is 1. With a tolerance the sentence is "the gap is at most tolerance": it holds when the
-upper limit is, fails when the lower limit is above, and is undecided when the tolerance lies inside.
+Each gap is one claim with two answers. The claim itself says that the gap lies in its interval; an interval
+longer than ``WIDEST`` says too little and is *uninformative*. Beside it stands the verdict on the criterion:
+it is *met* when the whole interval is within the tolerance, *violated* when none of it is, and *not decided*
+when the tolerance lies inside. A violated criterion is no failed claim: the measurement is right.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from ..certificate import Claim, Kind
+from ..certificate import Claim, Kind, Status
 from ..model_selection._claims import percent
 from ._groups import shown
 from .criteria import SOURCES
 
-__all__ = ["ASSUMED", "audit_claims", "check_tolerance"]
+__all__ = ["ASSUMED", "TOLERANCE", "WIDEST", "audit_claims", "check_tolerance"]
 
+TOLERANCE = 0.05  # largest acceptable gap, unless the user says otherwise: five percentage points
+WIDEST = 0.5  # an interval of a rate or gap that is longer than half of [0, 1] says too little
 ASSUMED = "rows drawn independently from one distribution, and used by no fit"
 _WHAT = {
     "independence": "the selection rate",
@@ -35,17 +39,25 @@ _RATE = {
 _TOLERABLE = ("independence", "separation", "sufficiency", "error", "calibration")
 
 
-def check_tolerance(tolerance: Mapping[str, float] | None) -> dict[str, float]:
-    """The tolerances by criterion, checked."""
-    given = dict(tolerance or {})
+def check_tolerance(
+    tolerance: float | Mapping[str, float], argument: str = "tolerance"
+) -> dict[str, float]:
+    """The tolerance of each criterion: one number for all, or some of them by name."""
+    if isinstance(tolerance, Mapping):
+        given = dict(tolerance)
+    else:
+        given = dict.fromkeys(_TOLERABLE, tolerance)
     for name, value in given.items():
         if name not in _TOLERABLE:
             raise ValueError(
-                f"tolerance has the key {name!r}; it may have {', '.join(_TOLERABLE)}."
+                f"{argument} has the key {name!r}; it may have {', '.join(_TOLERABLE)}."
             )
-        if not (isinstance(value, int | float) and 0.0 <= value <= 1.0):
-            raise ValueError(f"tolerance[{name!r}] must lie in [0, 1], got {value!r}.")
-    return {name: float(value) for name, value in given.items()}
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (number and 0.0 <= value <= 1.0):
+            where = f"{argument}[{name!r}]" if isinstance(tolerance, Mapping) else argument
+            raise ValueError(f"{where} must be a number between 0 and 1, got {value!r}.")
+    defaults = dict.fromkeys(_TOLERABLE, TOLERANCE)
+    return defaults | {name: float(value) for name, value in given.items()}
 
 
 def audit_claims(
@@ -59,6 +71,7 @@ def audit_claims(
     """One claim for each criterion and attribute, and for the incompatibility.
 
     ``positive`` is what counts as a positive label or decision, in words; without it no gap has a meaning.
+    ``tolerance`` has the largest acceptable gap by criterion, as :func:`check_tolerance` gives it.
     """
     claims = []
     rests = f"positive is {positive}; {ASSUMED}" if positive else ASSUMED
@@ -74,7 +87,10 @@ def audit_claims(
         claim = _claim(name, what, entry, delta, None, "base_rate", rests)
         if attribute in incompatible and entry["low"] > 0.0:
             words = f"{claim.statement}; {incompatible[attribute]['statement']}"
-            claim = Claim.check(name, words, claim.kind, claim.observed, claim.bound, claim.source)
+            claim = replace(claim, statement=words)
+        elif claim.status is not Status.FAILS and entry["low"] == 0.0:
+            words = f"{claim.statement}; equal base rates are possible: no conflict is shown"
+            claim = replace(claim, statement=words, status=Status.UNDECIDED)
         claims.append(claim)
     for attribute, entry in (calibration or {}).get("attributes", {}).items():
         many = len(entry["cells"])
@@ -116,20 +132,30 @@ def _claim(
         return Claim.undecided(name, why, kind, source)
     where = f"between {math.floor(low * 1e4) / 1e4:.4f} and {math.ceil(high * 1e4) / 1e4:.4f}"
     who = " and ".join(shown(group) for group in entry["groups"])
+    judged = tolerance is not None and tolerance < 1.0  # every gap is at most 1: nothing to judge
+    claim = Claim.interval(
+        name, "", kind, observed, low, high, source,
+        widest=WIDEST, tolerance=tolerance if judged else None,
+    )  # fmt: skip
     sentence = (
         f"with probability {percent(delta)} (all intervals of this audit at once), {what} is "
-        f"{where} (observed {observed:.4f}: {who}); {rests}"
+        f"{where} (observed {observed:.4f}: {who}){_verdict_words(claim)}; {rests}"
     )
-    if tolerance is None:
-        if high - low >= 1.0:
-            why = f"{what} may be anything: too few rows; test on more"
-            return Claim.undecided(name, why, kind, source)
-        return Claim.check(name, sentence, kind, high - low, 1.0, source)
-    if high <= tolerance:
-        return Claim.check(
-            name, f"at most {tolerance:g}: {sentence}", kind, high, tolerance, source
+    if claim.status is Status.UNINFORMATIVE:
+        more = math.ceil((claim.observed / WIDEST) ** 2)  # lengths fall with the root of the rows
+        sentence += (
+            f"; the interval is too wide to say much: about {more} times as many rows are needed"
         )
-    if low > tolerance:
-        return Claim.check(name, f"above {tolerance:g}: {sentence}", kind, low, tolerance, source)
-    why = f"{sentence}; whether it is at most {tolerance:g} needs more rows"
-    return Claim.undecided(name, why, kind, source)
+    return replace(claim, statement=sentence)
+
+
+def _verdict_words(claim: Claim) -> str:
+    """Where the interval lies, compared with the tolerance."""
+    if not claim.verdict:
+        return ""
+    words = {
+        "met": "which is within the tolerance",
+        "violated": "which exceeds the tolerance",
+        "not decided": "which may or may not exceed the tolerance",
+    }
+    return f", {words[claim.verdict]} {claim.tolerance:g}"

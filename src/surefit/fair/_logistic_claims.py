@@ -98,7 +98,8 @@ def covariance_bound(form: Metric, w: Array, null: float, tol: float, weight: fl
     total = float(found @ found)
     statement = (
         f"the squared covariances of the score with the sensitive attribute sum to {total:.3g} (largest "
-        f"covariance {float(np.abs(found).max()):.3g}), at most what the penalty allows"
+        f"covariance {float(np.abs(found).max()):.3g}); those of the minimiser sum to at most "
+        f"{2.0 * null / weight:.3g}, by what no weights at all cost"
     )
     bound = 2.0 * null * (1.0 + tol) / weight
     return Claim.check("covariance", statement, Kind.BOUND, total, bound, "FAIR-6")

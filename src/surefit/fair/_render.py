@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from ..certificate import Status
+from ..certificate import HEX
 from ..model_selection._claims import percent
 from ._groups import shown
 
 if TYPE_CHECKING:
+    from ..certificate import Claim
     from .audit import Audit
 
 __all__ = ["as_html", "as_rich", "as_text", "plot_rates"]
@@ -44,6 +45,21 @@ def _head(audit: Audit) -> str:
     )
 
 
+def _summary(audit: Audit) -> str:
+    """How many criteria have which verdict."""
+    verdicts = list(audit.criteria.values())
+    if not verdicts:
+        return "no criterion was judged"
+    known = ("met", "violated", "not decided")
+    counts = [f"{verdicts.count(word)} {word}" for word in known if word in verdicts]
+    return f"criteria: {', '.join(counts)}"
+
+
+def _line(claim: Claim) -> str:
+    """One claim: its mark and word, its name, its sentence."""
+    return f"{claim.mark} {claim.word}: {claim.name}: {claim.statement}"
+
+
 def as_text(audit: Audit) -> str:
     """Plain lines."""
     rows = [["attribute", "group", "rows", *_COLUMNS], *_rows(audit)]
@@ -53,7 +69,8 @@ def as_text(audit: Audit) -> str:
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
         for row in rows
     ]
-    lines += [f"  {claim.status.mark} {claim.name}: {claim.statement}" for claim in audit.claims]
+    lines.append(f"  {_summary(audit)}")
+    lines += [f"  {_line(claim)}" for claim in audit.claims]
     return "\n".join(lines + [f"  - {words}" for words in _abstentions(audit)])
 
 
@@ -77,10 +94,9 @@ def as_rich(audit: Audit) -> Any:
         table.add_column(name, justify="right" if name == "rows" else "left")
     for row in _rows(audit):
         table.add_row(*[Text(cell) for cell in row])
-    colours = dict.fromkeys(Status, "yellow") | {Status.HOLDS: "green", Status.FAILS: "red"}
-    lines = []
+    lines = [Text(_summary(audit), style="bold")]
     for claim in audit.claims:
-        line = Text(f"{claim.status.mark} ", style=colours[claim.status])
+        line = Text(f"{claim.mark} {claim.word} ", style=claim.colour)
         lines.append(line.append(f"{claim.name}: {claim.statement}", style="default"))
     return Group(table, *lines, *[Text(f"- {words}") for words in _abstentions(audit)])
 
@@ -92,13 +108,18 @@ def as_html(audit: Audit) -> str:
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
         for row in _rows(audit)
     )
-    words = [f"{c.status.mark} {c.name}: {c.statement}" for c in audit.claims]
-    words += _abstentions(audit)
-    items = "".join(f"<li>{html.escape(text)}</li>" for text in words)
+    items = "".join(_item(claim) for claim in audit.claims)
+    items += "".join(f"<li>{html.escape(text)}</li>" for text in _abstentions(audit))
     return (
         f"<table><caption>{html.escape(_head(audit))}</caption><thead><tr>{heads}</tr></thead>"
-        f"<tbody>{body}</tbody></table><ul>{items}</ul>"
+        f"<tbody>{body}</tbody></table><p><b>{html.escape(_summary(audit))}</b></p><ul>{items}</ul>"
     )
+
+
+def _item(claim: Claim) -> str:
+    """One claim of the list, its word in the colour that it is shown with."""
+    word = f'<b style="color:{HEX[claim.colour]}">{claim.mark} {claim.word}</b>'
+    return f"<li>{word} {html.escape(f'{claim.name}: {claim.statement}')}</li>"
 
 
 def plot_rates(audit: Audit, ax: Any, rate: str, attribute: str | None) -> Any:

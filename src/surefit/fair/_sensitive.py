@@ -8,6 +8,7 @@ rows of the fit are one matrix: X itself, or X with the number of the group as i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base import Certified
-from ..certificate import Certificate, Claim, Kind
+from ..certificate import DEFAULT_TOLERANCE, Certificate, Claim, Kind, verify
 from ._groups import as_codes, columns_of, crossed, shown
 
-__all__ = ["Beside", "UsesSensitive", "group_codes", "labels_claim", "one_column"]
+__all__ = [
+    "Beside",
+    "UsesSensitive",
+    "group_codes",
+    "labels_claim",
+    "one_column",
+    "wrong_shape",
+]
 
 Array = NDArray[np.float64]
 
@@ -58,6 +66,13 @@ def group_codes(
     return np.array([places.get(name, -1) for name in names], dtype=np.int64)[codes]
 
 
+def wrong_shape(model: Any, name: str, *shape: int) -> Iterator[str]:
+    """A sentence where a fitted array has another shape than its fit gave it."""
+    found = np.shape(getattr(model, name))
+    if found != shape:
+        yield f"{name} has shape {found}, and should have {shape}"
+
+
 def labels_claim(y: Any, classes: Any) -> Claim | None:
     """The labels of a model are those of the rows; None where they are, which needs no sentence."""
     found = np.unique(y)
@@ -77,9 +92,31 @@ class UsesSensitive(Certified):
     sensitive_names_: list[str]
     sensitive_places_: list[int]
 
-    def verify(self, X: Any, y: Any = None, *, sensitive: Any = None) -> Certificate:
+    def verify(
+        self, X: Any, y: Any = None, *, sensitive: Any = None, tol: float = DEFAULT_TOLERANCE
+    ) -> Certificate:
         """All claims again, as :func:`surefit.verify` does, for a fit with ``sensitive=`` beside X too."""
-        return self._recertify(X if sensitive is None else Beside(X, sensitive), y, None)
+        given = X if sensitive is None else Beside(X, sensitive)
+        return verify(self, given, y, tol=tol)
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        places, width = list(self.sensitive_places_), self.n_features_in_
+        if not all(type(place) is int and 0 <= place < width for place in places):
+            yield f"sensitive_places_ are {places}, which are not columns of X"
+        elif self.sensitive_columns is None:
+            if places:
+                yield "sensitive_places_ names columns, and sensitive_columns is None"
+            names = list(self.sensitive_names_)
+            if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+                yield "sensitive_names_ are not distinct names"
+        elif places != self._places_of(self.sensitive_columns, width):
+            yield "sensitive_places_ are not the places of sensitive_columns"
+
+    def _n_attributes(self) -> int:
+        """How many columns :meth:`_attributes` gives."""
+        beside = self.sensitive_columns is None
+        return len(self.sensitive_names_ if beside else self.sensitive_places_)
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         sensitive = None
@@ -103,11 +140,13 @@ class UsesSensitive(Certified):
                 f"{given} of sensitive_columns and fit(..., sensitive=...) was given: name columns of X, or "
                 "give the labels beside X."
             )
-        self.sensitive_places_ = []
-        if sensitive is not None:
-            return
+        given = None if sensitive is not None else self.sensitive_columns
+        self.sensitive_places_ = [] if given is None else self._places_of(given, width)
+
+    def _places_of(self, columns: Any, width: int) -> list[int]:
+        """The places of columns of X that are given by place or by name."""
         known = list(getattr(self, "feature_names_in_", []))
-        columns = self.sensitive_columns
+        places = []
         for column in [columns] if isinstance(columns, str | int | np.integer) else columns:
             if isinstance(column, str):
                 if column not in known:
@@ -120,13 +159,14 @@ class UsesSensitive(Certified):
                         )
                         + ": give a name or a place."
                     )
-                self.sensitive_places_.append(known.index(column))
+                places.append(known.index(column))
             elif -width <= column < width:
-                self.sensitive_places_.append(int(column) % width)
+                places.append(int(column) % width)
             else:
                 raise ValueError(
                     f"sensitive_columns has {column!r}, but X has {width} columns: give places below {width}."
                 )
+        return places
 
     def _joined(self, X: Any, sensitive: Any, *, reset: bool, strict: bool = True) -> Any:
         """One matrix that holds features and sensitive attribute."""

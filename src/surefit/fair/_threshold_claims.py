@@ -79,8 +79,7 @@ def _is_rule(thresholds: Array, weights: Array, single: bool) -> bool:
     if single and not np.isin(weights, (0.0, 1.0)).all():
         return False
     return bool(
-        np.isfinite(weights).all()
-        and (weights >= 0.0).all()
+        (weights >= 0.0).all()  # NaN is not
         and not np.isnan(thresholds).any()
         and (np.abs(weights.sum(axis=1) - 1.0) <= 1e-12).all()
     )

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..certificate import Certificate, Claim
-from ._audit_claims import audit_claims, check_tolerance
+from ._audit_claims import TOLERANCE, audit_claims, check_tolerance
 from ._calibration import calibration_table, check_score
 from ._groups import as_codes, columns_of, crossed, label_column, shown, too_many
 from ._tables import forced_rates, group_gaps, group_rows, overall_row
@@ -86,9 +86,19 @@ class Audit:
         return Certificate(self.claims, about="the fairness audit")
 
     @property
+    def criteria(self) -> dict[str, str]:
+        """The verdict on each criterion and attribute: "met", "violated" or "not decided"."""
+        return {claim.name: claim.verdict for claim in self.claims if claim.verdict}
+
+    @property
+    def violated(self) -> tuple[Claim, ...]:
+        """The claims whose gap exceeds its tolerance, beyond chance."""
+        return self.certificate.violated
+
+    @property
     def ok(self) -> bool:
-        """True when no claim fails."""
-        return self.certificate.ok
+        """True when no claim fails and no criterion is violated. It may still be that none is decided."""
+        return self.certificate.ok and not self.violated
 
     @property
     def attributes(self) -> list[str]:
@@ -159,7 +169,7 @@ def audit(
     positive: Any = None,
     delta: float = 0.05,
     min_rows: int = 30,
-    tolerance: Mapping[str, float] | None = None,
+    tolerance: float | Mapping[str, float] = TOLERANCE,
     features: Any = None,
     feature_names: Any = None,
 ) -> Audit:
@@ -182,9 +192,10 @@ def audit(
         Probability that any of the intervals is wrong.
     min_rows : int, default=30
         Groups (and denominators) with fewer rows are abstained on, and named.
-    tolerance : dict, optional
-        Largest gap that is acceptable, by criterion ("independence", "separation", "sufficiency", "error",
-        "calibration"). The claim then is that the gap is at most that.
+    tolerance : float or dict, default=0.05
+        Largest gap that is acceptable: one number, or numbers by criterion ("independence", "separation",
+        "sufficiency", "error", "calibration"; the others keep the default). Each criterion is then *met*,
+        *violated* or *not decided*. With 1 a criterion is measured and not judged.
     features : array of shape (n, p), optional
         Looks for proxies of each sensitive column among these (:func:`proxies`).
     feature_names : sequence of str, optional
@@ -205,13 +216,15 @@ def audit(
     >>> gap = found.gaps["sex"]["independence"]
     >>> round(gap["observed"], 3), gap["low"] > 0.04, gap["groups"]
     (0.113, True, ['m', 'f'])
+    >>> found.criteria["independence (sex)"], found.ok
+    ('violated', False)
     """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must lie strictly between 0 and 1, got {delta!r}.")
     if not (isinstance(min_rows, int | np.integer) and min_rows >= 1):
         raise ValueError(f"min_rows must be a whole number of at least 1, got {min_rows!r}.")
     allowed = check_tolerance(tolerance)
-    if "calibration" in allowed and score is None:
+    if isinstance(tolerance, Mapping) and "calibration" in tolerance and score is None:
         raise ValueError("tolerance has 'calibration', which needs score=...: pass the scores.")
     truth, decided, label = _labels(y, decision, positive)
     n = len(truth)

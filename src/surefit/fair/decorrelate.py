@@ -16,6 +16,7 @@ Reference: Kamiran & Calders, "Data preprocessing techniques for classification 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -26,7 +27,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..certificate import Claim, Kind
-from ._sensitive import Beside, UsesSensitive
+from ._sensitive import Beside, UsesSensitive, wrong_shape
 
 __all__ = ["Decorrelate"]
 
@@ -151,6 +152,13 @@ class Decorrelate(TransformerMixin, UsesSensitive):
             (self._attributes(Z) - self.attribute_mean_) @ self.coef_
         )
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        attributes = self._n_attributes()
+        features = len(self._feature_places(self.n_features_in_))
+        yield from wrong_shape(self, "coef_", attributes, features)
+        yield from wrong_shape(self, "attribute_mean_", attributes)
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
@@ -185,7 +193,7 @@ def covariance_claim(features: Array, changed: Array, attributes: Array, alpha: 
     after = (changed - changed.mean(axis=0)).T @ centred / n
     sizes = np.abs(features).max(axis=0) * np.sqrt((centred**2).mean(axis=0))[:, None]
     excess = np.abs(after - (1.0 - alpha) * before).T
-    relative = np.divide(excess, sizes, out=np.zeros_like(excess), where=sizes > 0)
+    relative = np.divide(excess, sizes, out=excess.copy(), where=sizes != 0)  # NaN stays NaN
     observed = float(relative.max(initial=0.0)) if np.isfinite(relative).all() else np.nan
     left = "zero" if alpha == 1.0 else f"{1.0 - alpha:g} of what it was"
     statement = (
@@ -201,7 +209,7 @@ def means_claim(features: Array, changed: Array, reach: Array) -> Claim:
     """mean(X') is mean(X): what is taken from one group is given to the others."""
     sizes = np.abs(features).max(axis=0, initial=0.0) + reach  # what rounding is relative to
     moved = np.abs(changed.mean(axis=0) - features.mean(axis=0))
-    relative = np.divide(moved, sizes, out=np.zeros_like(moved), where=sizes > 0)
+    relative = np.divide(moved, sizes, out=moved.copy(), where=sizes != 0)  # NaN stays NaN
     observed = float(relative.max(initial=0.0)) if np.isfinite(relative).all() else np.nan
     statement = (
         f"the mean of every feature is what it was, to {observed:.1e} of the scale of the column"

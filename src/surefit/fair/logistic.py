@@ -19,6 +19,7 @@ Zafar, Valera, Gomez Rodriguez & Gummadi, "Fairness constraints: mechanisms for 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -35,7 +36,7 @@ from ..linear_model._logistic_predictions import LogOddsClassifier
 from ..losses import Logistic
 from ..penalties import ElasticNet as ElasticNetPenalty
 from ._logistic_claims import covariances, logistic_claims, metric
-from ._sensitive import Beside, UsesSensitive, labels_claim
+from ._sensitive import Beside, UsesSensitive, labels_claim, wrong_shape
 
 __all__ = ["FairLogistic", "fair_path"]
 
@@ -189,6 +190,19 @@ class FairLogistic(LogOddsClassifier, UsesSensitive):
                 f"only one class: {np.unique(y)[0]!r}. Add rows of another class."
             )
         return X, y
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        if len(self.classes_) != 2:
+            yield f"classes_ has {len(self.classes_)} labels, and should have 2"
+        yield from wrong_shape(self, "coef_", 1, self.n_features_in_)
+        yield from wrong_shape(self, "intercept_", 1)
+        yield from wrong_shape(self, "n_iter_", 1)
+        if not self.fit_intercept and np.any(np.asarray(self.intercept_) != 0.0):
+            yield "intercept_ is not 0, and fit_intercept is False"
+        steps = np.asarray(self.n_iter_)
+        if steps.dtype.kind not in "iu" or (steps < 0).any() or (steps > self.max_iter).any():
+            yield f"n_iter_ is {steps.tolist()}: not whole numbers from 0 to max_iter={self.max_iter}"
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -15,6 +15,7 @@ Reference: Hardt, Price & Srebro, "Equality of opportunity in supervised learnin
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -31,9 +32,15 @@ from ..certificate import Claim, Kind, verify
 from ._curves import CONSTRAINTS, Curve, curves
 from ._draws import row_uniforms
 from ._groups import shown
-from ._sensitive import Beside, UsesSensitive, labels_claim
+from ._sensitive import Beside, UsesSensitive, labels_claim, wrong_shape
 from ._threshold_claims import deterministic_claims, randomised_claims, scores_claim
-from ._threshold_fit import best_deterministic, best_deterministic_odds, best_odds, best_rate
+from ._threshold_fit import (
+    MIXED,
+    best_deterministic,
+    best_deterministic_odds,
+    best_odds,
+    best_rate,
+)
 
 __all__ = ["GroupThresholds"]
 
@@ -96,6 +103,9 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
     True
     """
 
+    _may_be_infinite: ClassVar[dict[str, str]] = {
+        "thresholds_": "a threshold of minus or plus infinity accepts every row or none"
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), StrOptions({"passthrough"}), None],
         "constraint": [StrOptions(set(CONSTRAINTS))],
@@ -325,6 +335,23 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
             )
         return X, y
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        if len(self.classes_) != 2:
+            yield f"classes_ has {len(self.classes_)} labels, and should have 2"
+        if not (isinstance(self.seed_, int) and 0 <= self.seed_ < 2**31):
+            yield f"seed_ is {self.seed_!r}, and should be an integer from 0 to 2**31 - 1"
+        if self.sensitive_columns is not None:
+            values = np.asarray(self.group_values_)
+            width = len(self.sensitive_places_)
+            distinct = np.unique(values, axis=0) if values.ndim == 2 and width else values
+            if values.ndim != 2 or values.shape[1] != width or not np.array_equal(distinct, values):
+                yield "group_values_ are not sorted and distinct values of sensitive_columns"
+        rates = 2 if self.constraint == "equalized_odds" else 1
+        yield from wrong_shape(self, "thresholds_", self._n_groups(), MIXED)
+        yield from wrong_shape(self, "weights_", self._n_groups(), MIXED)
+        yield from wrong_shape(self, "multipliers_", self._n_groups(), rates)
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
@@ -338,7 +365,7 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         found = self._curves(X, y)
         costs = self._costs(found)
         rule = (self.thresholds_, self.weights_, self.multipliers_)
-        own = self._estimator_claims(X, y, full=full)
+        own = self._estimator_claims(X, y, full=full, tol=tol)
         if self.randomize:
             return [*randomised_claims(found, rule, self.constraint, costs), *own]
         tolerance = self.tolerance
@@ -347,13 +374,15 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
             *own,
         ]
 
-    def _estimator_claims(self, X: Any, y: Any, *, full: bool) -> list[Claim]:
+    def _estimator_claims(self, X: Any, y: Any, *, full: bool, tol: float) -> list[Claim]:
         """Whether the claims of the model that gives the scores hold, anew at a verification."""
         model = getattr(self, "estimator_", None)
-        if self.prefit or not isinstance(model, Certified) or not hasattr(model, "certificate_"):
+        if self.prefit or not isinstance(model, Certified):
             return []
-        found = verify(model, self._features(X), y) if full else model.certificate_
-        return [scores_claim(found)]
+        if full:
+            return [scores_claim(verify(model, self._features(X), y, tol=tol))]
+        made = getattr(model, "certificate_", None)  # absent where it was fitted with certify=False
+        return [] if made is None else [scores_claim(made)]
 
     def _remedy(self) -> str:
         return "The rule is not that of these rows: fit it again."

@@ -27,9 +27,10 @@ def _limits(found: re.Match[str]) -> str:
 
 
 def _gap(found: re.Match[str]) -> str:
-    low, high, seen, where = found.groups()
+    low, high, seen, where, verdict, tolerance = found.groups()
     text = f"{points(seen)} points ({span(low, high)})"
-    return f"{text}: {where}" if where else text
+    text = f"{text}: {where}" if where else text
+    return f"{text}; {verdict} the tolerance of {points(tolerance)}" if verdict else text
 
 
 def _at(found: re.Match[str], words: str) -> str:
@@ -93,7 +94,10 @@ _FORMS: dict[str, tuple[str, Callable[[re.Match[str]], str]]] = {
         lambda m: f"balanced accuracy {m[2]} in telling {m[1]}",
     ),
 }
-_SPREAD = re.compile(rf"is between {_NUMBER} and {_NUMBER} \(observed {_NUMBER}(?:: ([^)]*))?\)")
+_SPREAD = re.compile(
+    rf"is between {_NUMBER} and {_NUMBER} \(observed {_NUMBER}(?:: ([^)]*))?\)"
+    rf"(?:, which (exceeds|is within|may or may not exceed) the tolerance {_NUMBER})?"
+)
 
 
 def brief(name: str, statement: str) -> str:

@@ -1,9 +1,12 @@
 """The verdict and the claims, as the page and the terminal show them.
 
-A group of claims (optimality, generalisation, robustness, fairness) fails when one of its claims fails, holds
-when one holds and none fails, and is undecided otherwise; how many of each is always said. The status of a
-claim is read from the document; but a claim that says it holds while its own numbers say otherwise is shown
-as failing, so that an edited document cannot look better than its numbers.
+A group of claims (optimality, generalisation, robustness, fairness) fails when one of its claims fails. It is
+*violated* when none fails and a criterion of fairness is exceeded: such a claim is true, and what it says is
+no success. It holds when one holds, and none fails, is violated or leaves a criterion open; how many of each
+is always said. A group of claims that are true of nearly any model is uninformative. The status of a claim is
+read from the document; but a claim that says it holds while its own numbers say otherwise is shown as
+failing, so that an edited document cannot look better than its numbers. Whether a criterion is met is worked
+out here, from the interval and the tolerance.
 """
 
 from __future__ import annotations
@@ -26,8 +29,15 @@ __all__ = [
     "verdict",
 ]
 
-MARKS = {"holds": "✓", "fails": "✗", "undecided": "?"}
-SAID = {"holds": "claims hold", "fails": "a claim fails", "undecided": "undecided"}
+MARKS = {"holds": "✓", "fails": "✗", "violated": "▲", "undecided": "?", "uninformative": "○"}
+STATUSES = ("holds", "fails", "undecided", "uninformative")  # of a document
+SAID = {
+    "holds": "claims hold",
+    "fails": "a claim fails",
+    "violated": "criteria violated",
+    "undecided": "undecided",
+    "uninformative": "uninformative",
+}
 GROUPS = {
     "optimality": ("Optimality", "Is this the best fit of its kind?"),
     "generalisation": ("Generalisation", "How will it do on new rows?"),
@@ -37,11 +47,14 @@ GROUPS = {
 HEADLINES = {
     "holds": "Every claim that was checked holds.",
     "fails": "At least one claim does not hold.",
+    "violated": "Every claim that was checked holds; criteria of fairness are violated.",
     "undecided": "Nothing was decided.",
+    "uninformative": "Every claim is true of nearly any model.",
 }
-JUDGE = "; what is measured here is not thereby approved"
+JUDGE = "; a measured gap is not an approved gap"
 OPEN, MOST = 4, 30  # claims of a group that are open, and that are shown at all
 _LENGTHS = "statistical"
+_FIRST = ("fails", "violated")  # shown before the others
 
 
 def confidence(document: Any) -> str:
@@ -51,16 +64,43 @@ def confidence(document: Any) -> str:
 
 
 def status_of(value: Any) -> str:
-    """One of the three words; undecided for anything else."""
-    return value if isinstance(value, str) and value in MARKS else "undecided"
+    """One of the four words; undecided for anything else."""
+    return value if isinstance(value, str) and value in STATUSES else "undecided"
+
+
+def criterion_of(low: Any, high: Any, tolerance: Any) -> str:
+    """ "met", "violated" or "not decided": an interval against a tolerance; empty where one is missing.
+
+    Examples
+    --------
+    >>> criterion_of(0.13, 0.2, 0.05), criterion_of(0.0, 0.04, 0.05), criterion_of(0.0, 0.2, None)
+    ('violated', 'met', '')
+    """
+    a, b, most = real(low), real(high), real(tolerance)
+    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(most)):
+        return ""
+    if b <= most:
+        return "met"
+    return "violated" if a > most else "not decided"
 
 
 def read_claim(record: dict[str, Any]) -> dict[str, Any]:
     """One claim, with its numbers as text and its status checked against them."""
     observed, bound = real(record.get("observed")), real(record.get("bound"))
+    estimate, low, high = (real(record.get(key)) for key in ("estimate", "low", "high"))
+    is_interval = all(map(math.isfinite, (estimate, low, high)))
     status, note = status_of(record.get("status")), ""
-    if status == "holds" and not (observed <= bound and observed < math.inf):
+    sound = observed <= bound and observed < math.inf
+    if is_interval:
+        sound = sound and low <= estimate <= high
+    if status == "holds" and not sound:
         status, note = "fails", "The document says that this holds; its own numbers do not."
+    verdict_ = criterion_of(low, high, record.get("tolerance")) if status != "fails" else ""
+    word = verdict_ if status == "holds" and verdict_ else status
+    if verdict_ == "violated":
+        status = word = "violated"
+    elif word == "not decided":
+        status = "undecided"
     kind = plain(words(record.get("kind")), 20)
     first, second = (
         ("length of the interval", "range") if kind == _LENGTHS else ("observed", "bound")
@@ -69,10 +109,15 @@ def read_claim(record: dict[str, Any]) -> dict[str, Any]:
         "name": plain(words(record.get("name"), "claim")),
         "statement": plain(words(record.get("statement")), SENTENCE),
         "status": status,
+        "word": word,
         "mark": MARKS[status],
         "note": note,
         "kind": kind,
         "source": plain(words(record.get("source")), 40),
+        "interval": f"{number(estimate, 3)} in [{number(low, 3)}, {number(high, 3)}]"
+        if is_interval
+        else "",
+        "tolerance": number(record.get("tolerance"), 3) if verdict_ else "",
         "decided": status != "undecided" and not math.isnan(observed),
         "observed": number(observed, 3),
         "short": number(observed, 2),
@@ -88,13 +133,25 @@ def read_claim(record: dict[str, Any]) -> dict[str, Any]:
 def read_claims(document: Any, group: str) -> list[dict[str, Any]]:
     """All claims of a group; those that fail first, where not all are open at once."""
     claims = [read_claim(record) for record in rows(part(document, "claims").get(group))]
-    return claims if len(claims) <= OPEN else sorted(claims, key=lambda c: c["status"] != "fails")
+    return claims if len(claims) <= OPEN else sorted(claims, key=_urgency)
+
+
+def _urgency(claim: dict[str, Any]) -> int:
+    """Failed claims first, then violated criteria."""
+    return _FIRST.index(claim["status"]) if claim["status"] in _FIRST else len(_FIRST)
 
 
 def group_status(claims: list[dict[str, Any]]) -> str:
-    """Fails when one fails, holds when one holds and none fails, undecided otherwise."""
+    """The status of a group, from those of its claims: the worst that has to be known."""
     found = {claim["status"] for claim in claims}
-    return "fails" if "fails" in found else "holds" if "holds" in found else "undecided"
+    for status in _FIRST:
+        if status in found:
+            return status
+    if any(claim.get("word") == "not decided" for claim in claims):
+        return "undecided"
+    if "holds" in found:
+        return "holds"
+    return "uninformative" if found == {"uninformative"} else "undecided"
 
 
 def _tally(claims: list[dict[str, Any]]) -> str:
@@ -104,7 +161,9 @@ def _tally(claims: list[dict[str, Any]]) -> str:
     verbs = {
         "holds": ("holds", "hold"),
         "fails": ("fails", "fail"),
+        "violated": ("violated",) * 2,
         "undecided": ("undecided",) * 2,
+        "uninformative": ("uninformative",) * 2,
     }
     return ", ".join(f"{n} {verbs[s][n != 1]}" for n, s in counts if n)
 
@@ -177,9 +236,12 @@ def verdict(document: Any) -> dict[str, Any]:
     if status == "holds" and "fails" in found:
         status, headline = "fails", HEADLINES["fails"]
         sentences.insert(0, "The document says that every claim holds; a claim in it does not.")
+    said = SAID[status]
+    if status == "holds" and "violated" in found:
+        status, said = "violated", "claims hold, fairness criteria are violated"
     return {
         "status": status,
-        "said": SAID[status],
+        "said": said,
         "mark": MARKS[status],
         "headline": headline,
         "sentences": sentences,

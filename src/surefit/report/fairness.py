@@ -11,11 +11,12 @@ import math
 from typing import Any
 
 from . import spreads
+from .claims import MARKS, criterion_of
 from .evidence import more, reason
 from .reading import mapping, part, real, rows, texts, words, yes
 from .words import count, interval, number, outward, percent, plain, points, sentence
 
-__all__ = ["audits", "remedies"]
+__all__ = ["audits", "remedies", "violations"]
 
 GROUPS, ATTRIBUTES, REMEDIES, PROXIES = 30, 4, 24, 12  # entries of each list that are shown
 CRITERIA = {
@@ -31,6 +32,24 @@ RATES = {
     "base_rate": "share of positives",
     "error": "error",
 }
+
+
+_STATUS = {"met": "holds", "violated": "violated", "not decided": "undecided"}
+
+
+def violations(claims: list[dict[str, Any]], most: int = 8) -> dict[str, str]:
+    """The headline of the section where criteria are violated, from the claims; empty where none is."""
+    judged = [claim for claim in claims if claim["tolerance"]]
+    found = [claim for claim in judged if claim["status"] == "violated"]
+    if not found:
+        return {}
+    verb = "is" if len(found) == 1 else "are"
+    names = "; ".join(f"{claim['name']}: tolerance {claim['tolerance']}" for claim in found[:most])
+    cut = more(len(found), min(len(found), most))
+    return {
+        "headline": f"{len(found)} of {len(judged)} criteria {verb} violated.",
+        "names": f"{names}{f'; {cut}' if cut else ''}.",
+    }
 
 
 def _plot(name: str, rate: str, groups: list[dict[str, Any]]) -> Any:
@@ -62,6 +81,9 @@ def _criterion(
     title, question, rates = CRITERIA[key]
     gap = part(audit, "gaps", key)
     low, high = outward(gap.get("low"), gap.get("high"))
+    judged = real(gap.get("tolerance")) < 1.0 and math.isfinite(real(gap.get("gap")))
+    verdict = criterion_of(gap.get("low"), gap.get("high"), gap.get("tolerance")) if judged else ""
+    status = _STATUS.get(verdict, "undecided")
     between = [plain(text, 40) for text in texts(gap.get("between"))[:2]]
     return {
         "title": title,
@@ -69,6 +91,10 @@ def _criterion(
         "gap": points(gap.get("gap")) if math.isfinite(real(gap.get("gap"))) else "",
         "low": points(low),
         "high": points(high),
+        "tolerance": points(gap.get("tolerance")),
+        "verdict": verdict,
+        "status": status,
+        "mark": MARKS[status],
         "between": between if len(between) == 2 else [],
         "why": reason(gap.get("why")),
         "figures": [f for f in (_plot(f"fair{index}-{r}", r, groups) for r in rates) if f],

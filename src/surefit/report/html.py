@@ -132,6 +132,7 @@ def _page(document: dict[str, Any]) -> str:
             general=evidence.generalisation(document),
             robust=evidence.robustness(found),
             audits=fairness.audits(document),
+            violations=fairness.violations(found_claims["fairness"]),
             remedies=fairness.remedies(document),
             unfair_why=evidence.why(found, "fairness"),
             sensitive=bool(part(document, "data").get("sensitive")),

@@ -19,12 +19,19 @@ from typing import Any
 from .brief import brief
 from .claims import GROUPS, MARKS, confidence, read_claims, verdict
 from .evidence import leaderboard
+from .fairness import violations
 from .reading import mapping, part, real, rows, texts, words
 from .words import SENTENCE, plain, points, span
 
 __all__ = ["claim_table", "summary"]
 
-COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
+COLOURS = {
+    "holds": "green",
+    "fails": "red",
+    "violated": "red",
+    "undecided": "yellow",
+    "uninformative": "bright_black",
+}
 MODELS = 8  # rows of the table of models
 NOTES = 6  # notes about columns
 FAIR = 4  # audits in the table of gaps
@@ -72,6 +79,8 @@ def _claims(document: Any, verbose: bool, width: int) -> list[Any]:
             parts.append(Text.assemble((title, "bold"), ("  no claim was made", "dim")))
             continue
         parts.append(Text(title, style="bold"))
+        if key == "fairness":
+            parts += _violations(claims)
         shown = claims
         if key == "fairness" and not verbose:
             gaps = _gaps(document, width)
@@ -84,6 +93,14 @@ def _claims(document: Any, verbose: bool, width: int) -> list[Any]:
                 Text(f"  {MARKS['holds']} and {len(claims) - len(shown)} more claims hold")
             )
     return parts
+
+
+def _violations(claims: list[dict[str, Any]]) -> list[Any]:
+    """The line that says how many criteria are violated; nothing where none is."""
+    from rich.text import Text
+
+    found = violations(claims)
+    return [Text(f"  {found['headline']}", style="bold red")] if found else []
 
 
 def _named(claim: dict[str, Any]) -> bool:
@@ -217,6 +234,8 @@ class _Summary:
         width = options.max_width
         v = verdict(self.document)
         yield Text.assemble((f"{v['mark']} ", COLOURS[v["status"]]), (v["headline"], "bold"))
+        if v["status"] == "violated":
+            yield Text(f"{v['said'][0].upper()}{v['said'][1:]}.", style=COLOURS["violated"])
         if self.verbose:
             yield from (Text(plain(sentence, SENTENCE)) for sentence in v["sentences"])
         yield Text("")

@@ -1,13 +1,18 @@
-"""The sentences about an adversarial risk, from counts of rows."""
+"""The sentences about an adversarial risk, from counts of rows.
+
+A bound that is no better than what is true of any model is uninformative: no row certified at any radius
+above 0, no row broken while some are open, an interval as long as the range.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Claim, Kind
+from ..certificate import Claim, Kind, Status
 from ..model_selection._claims import percent
 from ..model_selection.bounds import clopper_pearson
 
@@ -17,6 +22,7 @@ __all__ = [
     "closed_form_claim",
     "population",
     "population_claim",
+    "weaken",
 ]
 
 Array = NDArray[np.float64]
@@ -33,9 +39,19 @@ def closed_form_claim(differ: int, n: int, words: str) -> Claim:
 
 
 def certified_claim(
-    eps: Array, certified: Mask, refuted: int, checked: int, method: str, *, exact: bool
+    eps: Array,
+    certified: Mask,
+    refuted: int,
+    checked: int,
+    method: str,
+    *,
+    exact: bool,
+    constant: float,
 ) -> Claim:
-    """Rows that no perturbation can make wrong: the claim fails when an attack did."""
+    """Rows that no perturbation can make wrong: the claim fails when an attack did.
+
+    ``constant`` is the share of the most frequent label: what the best constant answer has at every radius.
+    """
     kind = Kind.EXACT if exact else Kind.BOUND
     if not method:
         why = (
@@ -46,11 +62,15 @@ def certified_claim(
     shares = ", ".join(
         f"{_down(float(share)):.4f} at eps {e:g}" for e, share in zip(eps, certified.mean(axis=1))
     )
+    what = "no allowed perturbation changes the right label of" if not refuted else "bounds certify"
     statement = (
-        f"no allowed perturbation changes the right label of a share of {shares} ({method}); of {checked} "
-        f"attacks on such rows, {refuted} found a wrong label"
+        f"{what} a share of {shares} ({method}); of {checked} attacks on such rows, {refuted} found a wrong "
+        f"label; the best constant answer has {_down(constant):.4f} at every radius"
     )
-    return Claim.check("certified accuracy", statement, kind, float(refuted), 0.0, "ADV-1")
+    claim = Claim.check("certified accuracy", statement, kind, float(refuted), 0.0, "ADV-1")
+    positive = eps > 0.0
+    nothing = bool(positive.any()) and not certified[positive].any()
+    return weaken(claim, nothing, "no row is certified at a radius above 0")
 
 
 def bracket_claim(
@@ -66,9 +86,18 @@ def bracket_claim(
     )
     if checked:
         statement += f", and of {checked} worst points that were tried {unproved} kept their label"
-    return Claim.check(
+    claim = Claim.check(
         "attacked accuracy", statement, Kind.EMPIRICAL, float(both + unproved), 0.0, "ADV-2"
     )
+    nothing = not broken.any() and not certified.all()
+    return weaken(claim, nothing, "no row was broken, which shows nothing of the rows left open")
+
+
+def weaken(claim: Claim, is_empty: bool, why: str) -> Claim:
+    """A claim that holds, as uninformative where it says nothing, with the reason."""
+    if not is_empty or claim.status is not Status.HOLDS:
+        return claim
+    return replace(claim, statement=f"{claim.statement}; {why}", status=Status.UNINFORMATIVE)
 
 
 def population(broken: Mask, certified: Mask, delta: float) -> tuple[Array, Array]:
@@ -92,7 +121,7 @@ def population_claim(
             "nothing can be said: no attack succeeded and no row was certified, so the intervals are as long "
             "as the range"
         )
-        return Claim.undecided(name, why, Kind.STATISTICAL, source)
+        return Claim.uninformative(name, why, Kind.STATISTICAL, 1.0, 1.0, source)
     words = ", ".join(
         f"between {_down(float(first)):.4f} and {_up(float(last)):.4f} at eps {e:g}"
         for e, first, last in zip(eps[known], low[known], high[known])
@@ -104,7 +133,10 @@ def population_claim(
         + (f"; nothing can be said at eps {rest}" if rest else "")
     )
     length = float((high - low)[known].max())
-    return Claim.check(name, statement, Kind.STATISTICAL, length, 1.0, source)
+    claim = Claim.check(name, statement, Kind.STATISTICAL, length, 1.0, source)
+    positive = eps > 0.0
+    nothing = bool(positive.any()) and not known[positive].any()
+    return weaken(claim, nothing, "nothing is known of any radius above 0")
 
 
 def _down(value: float) -> float:

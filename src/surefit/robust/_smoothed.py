@@ -3,6 +3,7 @@ counted again."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from .._attributes import attributes_claim
 from ..certificate import Certificate, Claim, Kind
 from ._looks import looks, lower_limit, upper_limit
+from ._risk_claims import weaken
 
 __all__ = [
     "BLOCK",
@@ -27,8 +30,12 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_ROUNDING = 1e-9  # of a radius or a limit that is worked out again, on another machine
 BLOCK = 128  # draws that are made together for a row
 CHOICE, COUNT, VOTE = 0, 1, 2  # streams: choice of the class, count, plain prediction
+
+
+_LISTS = ("label", "radius", "chosen", "successes", "draws", "p_low")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +91,15 @@ class Smoothed:
     @property
     def claims(self) -> tuple[Claim, ...]:
         """The radii follow from the counts, at this delta."""
+        found = self._inconsistency()
+        if found:
+            return (attributes_claim(found),)
         again = limits(self)
         excess = float(np.max(self.radius - radius_of(self, again), initial=0.0))
         shown = int((self.radius > 0).sum())
         other = self.label != np.where(self.radius > 0, self.chosen, -1)
-        other |= ~(self.p_low <= again + 1e-9)  # NaN is no limit
+        other |= ~(self.p_low <= again + _ROUNDING)  # NaN is no limit
+        other |= (self.successes < 0) | (self.successes > self.draws)
         if self.impossible is not None:
             reach = out_of_reach(self)
             fits = self.impossible.shape == reach.shape
@@ -100,14 +111,33 @@ class Smoothed:
             f"average at most {self.delta * len(self.draws):.3g} of them are wrong; radii exceed what the "
             f"counts show by {excess:.3g} at most"
         )
+        if not excess <= _ROUNDING:
+            statement = f"stored radii exceed what the counts show by up to {excess:.3g}"
         words = (
             f"labels, limits and numbers of draws of {int(other.sum())} of {len(other)} rows are not those "
             "that follow from the counts and the plan of the looks"
         )
+        radii = Claim.check(
+            "smoothed radii", statement, Kind.STATISTICAL, excess, _ROUNDING, "ADV-1"
+        )
         return (
-            Claim.check("smoothed radii", statement, Kind.STATISTICAL, excess, 1e-9, "ADV-1"),
+            weaken(
+                radii, not shown, "no row has a radius: more draws, or less noise, may give some"
+            ),
             Claim.check("smoothed labels", words, Kind.EXACT, float(other.sum()), 0.0, "ADV-1"),
         )
+
+    def _inconsistency(self) -> str:
+        """What no certification leaves behind, in a sentence; the empty string for a sound result."""
+        n = len(self.draws)
+        lists = {name: getattr(self, name) for name in _LISTS}
+        wrong = [name for name, values in lists.items() if np.shape(values) != (n,)]
+        wrong += ["path"] if any(np.shape(seen) != (n,) for seen in self.path) else []
+        if wrong:
+            return f"{', '.join(wrong)}: not one entry for each of the {n} rows"
+        if not (0.0 < self.delta < 1.0 and 0.0 < self.sigma < math.inf):
+            return f"delta is {self.delta!r} and sigma is {self.sigma!r}"
+        return ""
 
     @property
     def certificate(self) -> Certificate:
@@ -146,6 +176,8 @@ class Smoothed:
         """
         from .smoothing import RandomizedSmoothing
 
+        if self._inconsistency():
+            return self.certificate
         which = np.arange(len(self.draws)) if rows is None else np.asarray(rows, dtype=np.int64)
         smooth = RandomizedSmoothing(
             model, self.sigma, batch_size=batch_size, random_state=self.seed

@@ -17,10 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._attributes import attributes_claim
 from .._namespace import to_numpy
 from ..certificate import Certificate, Claim, Kind
 from ..fingerprint import fingerprint
-from ._risk_claims import population, population_claim
+from ._risk_claims import population, population_claim, weaken
 from .network import Network, at_rest, shapes_named
 from .threat import Threat
 
@@ -130,6 +131,9 @@ class Evaluation:
             raise ValueError(
                 f"the evaluation is about {n} rows; X has {given[0]}, and y has {given[1]} labels."
             )
+        wrong = _inconsistency(self)
+        if wrong:
+            return Certificate((attributes_claim(wrong),), data_of(X, y), "", self.about)
         lower = _lower(self, model, X, y, batch_size)
         claims = claims_of(self, model, X, y, batch_size, lower)
         data_id = data_of(X, y)
@@ -223,6 +227,21 @@ def data_of(X: Any, y: Any) -> str:
     return fingerprint(x.reshape(len(x), -1), codes)
 
 
+def _inconsistency(found: Evaluation) -> str:
+    """What no evaluation leaves behind, in a sentence; the empty string for a sound one."""
+    n = len(found.robust)
+    masks = {name: getattr(found, name) for name in ("robust", "certified", "clean")}
+    wrong = [name for name, mask in masks.items() if np.asarray(mask).dtype != np.bool_]
+    if wrong:
+        return f"{', '.join(wrong)}: not an array of True and False"
+    lists = {**masks, "by": found.by, "queries": found.queries}
+    wrong = [name for name, values in lists.items() if np.shape(values) != (n,)]
+    wrong += ["x_adv"] if np.shape(found.x_adv)[0] != n else []
+    if wrong:
+        return f"{', '.join(wrong)}: not one entry for each of the {n} rows"
+    return "" if 0.0 < found.delta < 1.0 else f"delta is {found.delta!r}"
+
+
 def claims_of(
     found: Evaluation, model: Any, X: Any, y: Any, batch_size: int, lower: NDArray[np.float64]
 ) -> tuple[Claim, ...]:
@@ -252,6 +271,7 @@ def claims_of(
         f"{int(fell.sum()) + late} other entries contradict the points",
         Kind.EXACT, float(outside + kept + fell.sum() + late), 0.0, "ADV-2",
     )  # fmt: skip
+    examples = weaken(examples, not broken.any(), "no row is counted as broken")
     both, open_ = int((found.certified & broken).sum()), int((~(lower > 0)).sum())
     apart = Claim.check(
         "certified rows",
@@ -259,6 +279,7 @@ def claims_of(
         "bound of their margin",
         Kind.EXACT, float(both + open_), 0.0, "ADV-1",
     )  # fmt: skip
+    apart = weaken(apart, not found.certified.any(), "no row is certified")
     plain = Claim.check(
         "clean accuracy", f"the network's label differs from the stored one on {stale} of {n} rows",
         Kind.EXACT, float(stale), 0.0, "ADV-1",
@@ -271,6 +292,10 @@ def claims_of(
     names = ", ".join(found.attacks) or "no attack"
     words = f"the robust accuracy on these rows {words} ({names})"
     bracket = Claim.check("robust accuracy", words, Kind.BOUND, low - high, 0.0, "ADV-1")
+    same = (
+        0.0 == low < found.clean_accuracy <= high
+    )  # what is true of any model as accurate as this
+    bracket = weaken(bracket, same, "nothing was certified and nothing broken")
     below, above = population(broken[None], found.certified[None], found.delta)
     why = (
         ""

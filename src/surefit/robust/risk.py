@@ -177,7 +177,15 @@ def adversarial_risk(
         "" if fresh else "the rows were used by a fit (fresh=False): nothing follows for other rows"
     )
     claims += [
-        certified_claim(radii, certified, attempts.refuted, attempts.checked, method, exact=sure),
+        certified_claim(
+            radii,
+            certified,
+            attempts.refuted,
+            attempts.checked,
+            method,
+            exact=sure,
+            constant=float(np.bincount(codes[codes >= 0]).max(initial=0)) / n,
+        ),
         bracket_claim(radii, broken, certified, words, attempts.unproved, attempts.tried),
         population_claim(radii, low, high, n, delta, why_not),
     ]

@@ -136,6 +136,7 @@ def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
         headline = f"{_article(model)} that predicts {_quoted(model.target)}{_how_well(model)}"
     sentences = [_loss_sentence(model), _optimality_sentence(claims["optimality"])]
     sentences += _robustness_sentences(model) + _fairness_sentences(model)
+    sentences += _violation_sentences(claims["fairness"])
     sentences += _leak_sentences(model)
     sentences += [f"{claim.name}: {claim.statement}." for claim in failed[:3]]
     if open_:
@@ -276,6 +277,20 @@ def _fairness_sentences(model: Any) -> list[str]:
                 f"{_least(gap['low']):.1f} and {_most(gap['high']):.1f})."
             )
     return sentences
+
+
+def _violation_sentences(claims: list[Claim]) -> list[str]:
+    """Which criteria of fairness are violated, and against which tolerance."""
+    violated = [claim for claim in claims if claim.word == "violated"]
+    if not violated:
+        return []
+    names = ", ".join(f"{claim.name}, tolerance {claim.tolerance:g}" for claim in violated[:6])
+    more = f"; and {len(violated) - 6} more" if len(violated) > 6 else ""
+    one = len(violated) == 1
+    return [
+        f"{len(violated)} {'criterion' if one else 'criteria'} of fairness "
+        f"{'is' if one else 'are'} violated: {names}{more}."
+    ]
 
 
 def plain(value: Any) -> Any:

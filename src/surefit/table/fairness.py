@@ -3,6 +3,9 @@
 Decisions are "predicted to be the positive class"; of a regression, "predicted above the median of the
 training targets". Every sentence says which. The sensitive columns are not among the model's inputs. Of a
 model that was refitted on all rows nothing is said: it has seen the hold-out.
+
+Each criterion has a verdict against ``fairness_tolerance``. A violated criterion is a property of the model
+that was measured correctly: no claim fails, and nothing calls it a success.
 """
 
 from __future__ import annotations
@@ -18,10 +21,17 @@ from .prepare import Rows
 from .sections import score_of
 from .watch import Watch
 
-__all__ = ["SHARES", "fairness"]
+__all__ = ["SHARES", "check_fairness_tolerance", "fairness"]
 
 Array = NDArray[np.float64]
 SHARES = {"audit": 0.5, "proxies": 0.25, "remedies": 0.25}  # of delta, so that all hold together
+
+
+def check_fairness_tolerance(tolerance: Any) -> None:
+    """Refuse a tolerance of the criteria that is not one, before the work."""
+    from ..fair._audit_claims import check_tolerance
+
+    check_tolerance(tolerance, "fairness_tolerance")
 
 
 def fairness(
@@ -29,7 +39,7 @@ def fairness(
 ) -> tuple[list[Claim], dict[str, Any]]:
     """Claims and numbers for every sensitive column."""
     from ..fair import audit
-    from ..fair._audit_claims import audit_claims
+    from ..fair._audit_claims import audit_claims, check_tolerance
 
     groups, claims = _groups(model, rows)
     if not groups:
@@ -39,8 +49,9 @@ def fairness(
     delta = SHARES["audit"] * model.delta
     found = audit(truth, decision, score, sensitive=groups, positive=1, delta=delta)
     parts = found.gaps, found.calibration, found.incompatibility
-    claims += audit_claims(*parts, model.delta, {}, positive)
-    records = _records(found)
+    tolerance = check_tolerance(model.fairness_tolerance)
+    claims += audit_claims(*parts, model.delta, tolerance, positive)
+    records = _records(found, tolerance)
     for record in records:
         if record["attribute"] in groups and len(record["groups"]) > 1:
             claim, record["proxies"] = _proxies(model, rows, X, X_train, record["attribute"])
@@ -77,6 +88,7 @@ def _proxies(
     training rows.
     """
     from ..fair import proxies
+    from ..fair._audit_claims import WIDEST
     from ..fair.proxies import proxies_words
 
     used = np.arange(len(rows.y)) if model.refit else rows.train
@@ -93,8 +105,8 @@ def _proxies(
     if found["error_low"] is None:  # a group too rare to split
         claim = Claim.undecided(title, words, Kind.STATISTICAL, "FAIR-1")
     else:
-        length = float(found["balanced_high"] - found["balanced_low"])
-        claim = Claim.check(title, words, Kind.STATISTICAL, length, 1.0, "FAIR-1")
+        ends = (found[key] for key in ("balanced_accuracy", "balanced_low", "balanced_high"))
+        claim = Claim.interval(title, words, Kind.STATISTICAL, *ends, "FAIR-1", widest=WIDEST)
     columns = [
         {"name": column["name"], "strength": column["strength"]} for column in found["columns"][:10]
     ]
@@ -104,7 +116,7 @@ def _proxies(
 RATES = {"selection": "selection_rate"}  # names of the report, where they differ
 
 
-def _records(found: Any) -> list[dict[str, Any]]:
+def _records(found: Any, tolerance: dict[str, float]) -> list[dict[str, Any]]:
     """The audit, an attribute at a time, as the report reads it."""
     return [
         {
@@ -117,6 +129,7 @@ def _records(found: Any) -> list[dict[str, Any]]:
                     "high": gap["high"],
                     "between": gap["groups"],
                     "why": gap["why"],
+                    "tolerance": tolerance[criterion],
                 }
                 for criterion, gap in gaps.items()
                 if criterion in ("independence", "separation", "sufficiency")

@@ -24,7 +24,7 @@ from ..fingerprint import fingerprint
 from .asked import check_numbers, check_parts, classes_of, known, scale_target, schema_of
 from .drawings import drawings
 from .facts import UNTESTED, about_of, stopped_of
-from .fairness import fairness
+from .fairness import check_fairness_tolerance, fairness
 from .losses import TableLoss
 from .measuring import add_reference, final_fit, log_of, measure, measure_finalists
 from .model import SECTIONS, TableModel
@@ -59,6 +59,7 @@ def fit_table(
     reference: bool = True,
     seed: int = 0,
     roles: dict[str, str] | None = None,
+    fairness_tolerance: float | dict[str, float] = 0.05,
     watch: Watch | None = None,
 ) -> TableModel:
     """Select, fit and certify a model of a table.
@@ -94,6 +95,9 @@ def fit_table(
         Seed of the split and of all else that is random.
     roles : dict, optional
         Column name to role, where the proposed one is wrong.
+    fairness_tolerance : float or dict
+        Largest acceptable gap between groups of a sensitive column, as ``tolerance`` of
+        :func:`surefit.fair.audit`. Each criterion is met, violated or not decided against it.
     watch : Watch, optional
         Clock and progress; made from ``time`` by default.
 
@@ -115,6 +119,7 @@ def fit_table(
     watch = Watch(time) if watch is None else watch
     sensitive, immutable = list(dict.fromkeys(sensitive)), list(dict.fromkeys(immutable))
     check_numbers(holdout, delta, time, seed)
+    check_fairness_tolerance(fairness_tolerance)
     watch.say("reading the table")
     table = source if isinstance(source, Table) else read_table(source)
     table, schema, notes = schema_of(table, target, sensitive, drop, task, roles, seed)
@@ -135,6 +140,7 @@ def fit_table(
         seed=int(seed),
         delta=float(delta),
         refit=bool(refit),
+        fairness_tolerance=fairness_tolerance,
     )
     model.schema_, model.parsing_ = schema.to_dict(), table.parsing.to_dict()
     model.data_ = {

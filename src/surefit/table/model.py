@@ -75,6 +75,8 @@ class TableModel(Certified):
         Probability with which each section's statistical claims may be wrong.
     refit : bool
         Whether the shipped model was fitted on all rows; nothing is then claimed of its true error.
+    fairness_tolerance : float or dict
+        Largest acceptable gap between groups, as ``tolerance`` of :func:`surefit.fair.audit`.
     certify : bool or "full"
         As for every estimator.
 
@@ -119,6 +121,7 @@ class TableModel(Certified):
         seed: int = 0,
         delta: float = 0.05,
         refit: bool = False,
+        fairness_tolerance: Any = 0.05,
         certify: bool | str = True,
     ) -> None:
         self.target = target
@@ -131,6 +134,7 @@ class TableModel(Certified):
         self.seed = seed
         self.delta = delta
         self.refit = refit
+        self.fairness_tolerance = fairness_tolerance
         self.certify = certify
 
     # ------------------------------------------------------------------ reading and predicting
