@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from tests.forged import SEED, Change, fitted, resealed
 
 import surefit
 from surefit import Certificate, Claim
-from surefit.data import load
+from surefit.data import load, read_table
 from surefit.linear_model import LogisticRegression
 from surefit.neighbors import KNeighborsClassifier
 from surefit.table import verify_table
@@ -303,7 +304,7 @@ SEARCHED = {
 
 
 def test_untouched_models_verify() -> None:
-    for name in ("mortgages", "diabetes", "neighbours"):
+    for name in ("mortgages", "diabetes", "neighbours", "visits", "years"):
         table, model = fitted(name)
         assert verify_table(model, table, document=model.document()).ok
         assert surefit.verify(model, table).ok
@@ -343,6 +344,69 @@ def test_a_changed_regression_is_refused(what: str) -> None:
     changed = copy.deepcopy(model)
     REGRESSION[what](changed)
     assert not verify_table(changed, table).ok
+
+
+GROUPED: dict[str, Change] = {
+    "no group": _set("group", None),
+    "another group": _set("group", "ward"),
+    "independent rows instead": lambda m: (
+        setattr(m, "group", None),
+        setattr(m, "rows_are_independent", True),
+    ),
+    "by time as well": _set("time_column", "day"),
+    "groups as features": lambda m: m.roles_.update(patient="categorical"),
+    "fewer groups": _at("units_", "held_units")(lambda n: n - 1),
+    "exact limits of single rows": _at("units_", "single")(True),
+    "seed": _set("seed", SEED + 1),
+    "fitted on all rows": lambda m: _whole(m, "visits"),
+    "loss on the hold-out": lambda m: m.candidates_[m.chosen_]["holdout"].update(loss=0.01),
+    "groups by a column that is not there": _set("group", "doctor"),
+    "kind of the units": _at("units_", "kind")("copies"),
+    "copies": _at("units_", "copies")(7),
+    "copies in both parts": _at("units_", "shared")(7),
+    "what is supposed of the groups": _at("units_", "assumed")("groups drawn by an auditor"),
+    "a doubt": _at("units_", "why")("nothing is known"),
+    "a word more on the units": lambda m: m.units_.update(approved="by everybody"),
+    "loss of the constant": _at("constant_", "loss")(0.9),
+    "what the constant is": _at("constant_", "value")("maybe"),
+    "words on the constant": _at("constant_", "words")("'whatever'"),
+    "better than the constant or not": _at("constant_", "better")(lambda found: not found),
+    "no constant": _set("constant_", {}),
+}
+TIMED: dict[str, Change] = {
+    "no time": _set("time_column", None),
+    "another time": _set("time_column", "a"),
+    "time as a feature": lambda m: m.roles_.update(day="numeric"),
+    "share of the hold-out": _set("holdout", 0.3),
+    "fitted on all rows": lambda m: _whole(m, "years"),
+}
+
+
+def _whole(model: Any, name: str) -> None:
+    """The estimator fitted on the rows of both parts, the future and the tested groups among them."""
+    table, _ = fitted(name)
+    rows = rows_of(table, model.schema, list(model.classes_), model.holdout, model.seed)
+    X = model.encoder_.transform(rows.table.frame)
+    model.model_ = LogisticRegression(C=model.model_.C).fit(X, rows.y)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("visits", what) for what in GROUPED] + [("years", what) for what in TIMED],
+)
+def test_a_changed_split_is_refused(name: str, what: str) -> None:
+    table, model = fitted(name)
+    assert verify_table(model, table, quick=True).ok
+    changed = copy.deepcopy(model)
+    (GROUPED if name == "visits" else TIMED)[what](changed)
+    assert not verify_table(changed, table, quick=True).ok
+
+
+def test_groups_of_another_table_are_noticed() -> None:
+    """Two patients merged into one: the same rows, other groups."""
+    table, model = fitted("visits")
+    frame = table.frame.with_columns(pl.col("patient").replace({"P001": "P000"}))
+    assert not verify_table(model, read_table(frame), quick=True).ok
 
 
 REFITTED: dict[str, Change] = {

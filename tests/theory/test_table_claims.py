@@ -27,8 +27,8 @@ from surefit.table.evidence import (
 from surefit.table.losses import TableLoss
 from surefit.table.objective import objective
 from surefit.table.prepare import draw_split, rows_of
-from surefit.table.search import fold_rows
 from surefit.table.sections import withdrawn
+from surefit.table.splitting import fold_rows
 
 DRAWS, DELTA = 2000, 0.05
 
@@ -70,7 +70,7 @@ def test_prediction_intervals_are_not_wider_than_needed() -> None:
 def test_too_few_rows_for_an_interval_are_said() -> None:
     """0.9^28 > 0.05 >= 0.9^29: with 28 rows even the largest error does not do."""
     assert coverage_claim(np.ones(28), DELTA, "y").status.name == "UNDECIDED"
-    assert coverage_claim(np.ones(29), DELTA, "y").status.name == "HOLDS"
+    assert coverage_claim(np.ones(29), DELTA, "y", 10.0).status.name == "HOLDS"
 
 
 def test_numbers_of_sentences_are_rounded_up() -> None:

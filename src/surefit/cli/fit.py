@@ -44,6 +44,26 @@ def fit(
         list[str] | None, typer.Option(help="Columns that nobody can change, for robustness.")
     ] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that tells which rows belong together, such as a patient's number: no split "
+            "separates them."
+        ),
+    ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that tells when a row was made: train on the past, test on the future."
+        ),
+    ] = None,
+    rows_are_independent: Annotated[
+        bool,
+        typer.Option(
+            "--rows-are-independent",
+            help="Say that no rows belong together, although some are alike.",
+        ),
+    ] = False,
     role: Annotated[
         list[str] | None,
         typer.Option(help="NAME=ROLE: read a column as numeric, categorical, date, ..."),
@@ -62,7 +82,7 @@ def fit(
         ),
     ] = None,
     time: Annotated[float, typer.Option(help="Seconds for everything.")] = 60.0,
-    holdout: Annotated[float, typer.Option(help="Share of rows kept aside for the test.")] = 0.25,
+    holdout: Annotated[float, typer.Option(help="Share of rows held out for the test.")] = 0.25,
     confidence: Annotated[float, typer.Option(help="Of the statistical claims.")] = 0.95,
     fairness_tolerance: Annotated[
         float,
@@ -152,6 +172,9 @@ def fit(
         "holdout": holdout,
         "delta": round(1.0 - confidence, 12),
         "refit": refit,
+        "group": group,
+        "time_column": time_column,
+        "rows_are_independent": rows_are_independent,
         "fairness_tolerance": fairness_tolerance,
         "reference": reference,
         "seed": seed,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ._say import BarWatch, console, print_json
+from ..certificate import DEFAULT_TOLERANCE
+from ._say import BarWatch, console, print_json, safe
 
 if TYPE_CHECKING:
     from ..table import Verification
@@ -25,6 +27,12 @@ def verify(
     quick: Annotated[
         bool, typer.Option("--quick", help="Do not repeat the search: its scores stay undecided.")
     ] = False,
+    tol: Annotated[
+        float,
+        typer.Option(
+            help="Your tolerance: how far from optimal a fit may be, as a share of the objective's range."
+        ),
+    ] = DEFAULT_TOLERANCE,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Every claim in a whole sentence.")
@@ -37,6 +45,8 @@ def verify(
     from ..table import verify_table
     from ._models import load_document, load_table_model, read_for, unbroken
 
+    if not 0.0 <= tol < math.inf:
+        raise typer.BadParameter(f"--tol must be a finite number that is not negative, got {tol}")
     model = load_table_model(model_file)
     beside = os.path.join(os.path.dirname(model_file), "certificate.json")
     path = certificate or (beside if os.path.exists(beside) else None)
@@ -46,13 +56,18 @@ def verify(
     watch = BarWatch(1e9, quiet=as_json or quiet)
     try:
         with unbroken(model_file):
-            outcome = verify_table(model, table, document=document, quick=quick, watch=watch)
+            outcome = verify_table(
+                model, table, document=document, quick=quick, watch=watch, tol=tol
+            )
     finally:
         watch.close()
     if as_json:
         print_json(
             {
                 "ok": outcome.ok,
+                "proved": outcome.proved,
+                "tolerance": tol,
+                "notes": list(outcome.certificate.notes),
                 "record": [claim.to_dict() for claim in outcome.record],
                 "claims": {
                     name: [claim.to_dict() for claim in claims]
@@ -79,10 +94,20 @@ def _say(outcome: Verification, verbose: bool) -> None:
             out.print(Text(title.capitalize(), style="bold"))
             records = [read_claim(claim.to_dict()) for claim in claims]
             out.print(claim_table(records, verbose=verbose, width=out.width))
-    failed = outcome.certificate.failed
+    certificate = outcome.certificate
+    for note in certificate.notes:
+        out.print(Text(safe(note)))
+    failed = certificate.failed
     few = "1 claim fails" if len(failed) == 1 else f"{len(failed)} claims fail"
-    words = few if failed else "verified: no claim fails"
-    violated = outcome.certificate.violated
+    words = few
+    if not failed:
+        words = "verified: no claim fails"
+        words += (
+            ", and the fit is proved optimal"
+            if outcome.proved
+            else "; the fit is not proved optimal"
+        )
+    violated = certificate.violated
     if violated and not failed:
         one = len(violated) == 1
         words += f"; {len(violated)} {'criterion' if one else 'criteria'} of fairness violated"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..data import Schema, Table, TableError, propose_schema, shown
 from .model import TableModel
 from .prepare import Rows
+from .units import NOTHING_SAID, Asked
 
 __all__ = [
     "check_numbers",
@@ -18,6 +19,7 @@ __all__ = [
     "classes_of",
     "known",
     "notes_of",
+    "parts_of",
     "scale_target",
     "schema_of",
 ]
@@ -56,9 +58,11 @@ def schema_of(
     task: str,
     roles: dict[str, str] | None,
     seed: int,
+    asked: Asked = NOTHING_SAID,
 ) -> tuple[Table, Schema, list[str]]:
     """The table without the columns to drop, its schema, and what the user should know."""
     dropped = known(table, drop, "drop")
+    _check_asked(table, target, dropped, roles, asked)
     if target in dropped:
         raise TableError(f"drop: '{shown(target)}' is the target and cannot be left out.")
     kept = [name for name in table.columns if name not in dropped]
@@ -69,7 +73,7 @@ def schema_of(
             f"roles: '{shown(read[0])}' is sensitive, and the model does not read sensitive columns; give it "
             "no role, or do not name it as sensitive."
         )
-    parts = dict.fromkeys(sensitive, "ignored") | dict(roles or {})
+    parts = parts_of(sensitive, asked, roles)
     schema = propose_schema(
         table, target, sensitive=tuple(sensitive), task=task, roles=parts, seed=seed
     )
@@ -77,6 +81,36 @@ def schema_of(
     if dropped:
         notes.append(f"left out on request: {', '.join(shown(name) for name in dropped)}")
     return table, schema, notes
+
+
+def parts_of(
+    sensitive: Sequence[str], asked: Asked, roles: dict[str, str] | None
+) -> dict[str, str]:
+    """Roles that are known before the columns are looked at; the model does not read groups and times."""
+    return dict.fromkeys([*sensitive, *asked.columns], "ignored") | dict(roles or {})
+
+
+def _check_asked(
+    table: Table, target: str, dropped: list[str], roles: dict[str, str] | None, asked: Asked
+) -> None:
+    """Columns of groups and times that are there, and are used for nothing else."""
+    if asked.group is not None and asked.rows_are_independent:
+        raise TableError(
+            f"group: got '{shown(asked.group)}' and rows_are_independent=True; rows that belong together are "
+            "not independent. Give one of the two."
+        )
+    for what, name in (("group", asked.group), ("time_column", asked.time_column)):
+        if name is None:
+            continue
+        known(table, [name], what)
+        if name == target or name in dropped:
+            use = "the target" if name == target else "left out on request"
+            raise TableError(f"{what}: '{shown(name)}' is {use}; name another column.")
+    if asked.group is not None and dict(roles or {}).get(asked.group, "ignored") != "ignored":
+        raise TableError(
+            f"roles: '{shown(asked.group)}' tells which rows belong together, and rows to come belong to new "
+            "groups: the model cannot learn from it. Give it no role."
+        )
 
 
 def notes_of(schema: Schema) -> list[str]:

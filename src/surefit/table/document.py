@@ -13,14 +13,15 @@ from ..certificate import Claim, Status
 from ..data import shown
 from ..data.schema import STRONG
 from ..model_selection._claims import percent
+from .independence import rule_of, where_of
 from .model import SECTIONS
 from .plan import FAMILIES
-from .prepare import RULE
 from .words import explained
 
 __all__ = ["SCHEMA", "document_of", "verdict"]
 
 SCHEMA = "surefit.certificate/1"
+UNITS = ("train", "holdout", "neither", "kind", "held_units", "copies", "shared", "assumed", "why")
 
 
 def document_of(model: Any) -> dict[str, Any]:
@@ -43,7 +44,6 @@ def document_of(model: Any) -> dict[str, Any]:
         for column in schema["columns"]
     ]
     family = FAMILIES[model.task][chosen["family"]]
-    held = round_split(model)
     document = {
         "schema": SCHEMA,
         "surefit": model.version_,
@@ -65,9 +65,11 @@ def document_of(model: Any) -> dict[str, Any]:
         "positive": model.positive,
         "split": {
             "seed": model.seed,
-            "train": held[0],
-            "holdout": held[1],
-            "rule": RULE.format(share=model.holdout),
+            **{key: model.units_[key] for key in UNITS},
+            "group": model.group,
+            "time_column": model.time_column,
+            "rows_are_independent": bool(model.rows_are_independent),
+            "rule": rule_of(model),
         },
         "model": {
             "name": type(model.model_).__name__,
@@ -81,6 +83,7 @@ def document_of(model: Any) -> dict[str, Any]:
             | {"chosen": place == model.chosen_}
             for place, record in enumerate(model.candidates_)
         ],
+        "constant": dict(model.constant_) or None,
         "delta": model.delta,
         "stopped": model.certificate_.stopped,
         "left_out": list(model.skipped_),
@@ -111,14 +114,6 @@ def _absent(model: Any) -> dict[str, str]:
     return {key: why for key, why in reasons.items() if why and key in absent}
 
 
-def round_split(model: Any) -> tuple[int, int]:
-    """How many rows were fitted on, and how many kept aside."""
-    from .prepare import draw_split
-
-    train, holdout = draw_split(model.n_rows_, model.holdout, model.seed)
-    return len(train), len(holdout)
-
-
 def _role(model: Any, column: dict[str, Any]) -> str:
     if column["name"] == model.target:
         return "target"
@@ -130,6 +125,7 @@ def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
     everything = [claim for section in claims.values() for claim in section]
     failed = [claim for claim in everything if claim.status is Status.FAILS]
     open_ = [claim for claim in everything if claim.status is Status.UNDECIDED]
+    empty = [claim for claim in everything if claim.status is Status.UNINFORMATIVE]
     status = "fails" if failed else "holds"
     headline = f"{len(failed)} of {len(everything)} claims about this model do not hold"
     if not failed:
@@ -142,6 +138,9 @@ def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
     if open_:
         names = ", ".join(claim.name for claim in open_[:4])
         sentences.append(f"{len(open_)} of {len(everything)} claims are undecided: {names}.")
+    if empty:
+        names = ", ".join(claim.name for claim in empty[:4])
+        sentences.append(f"{len(empty)} of {len(everything)} claims are uninformative: {names}.")
     return {"status": status, "headline": headline, "sentences": [s for s in sentences if s]}
 
 
@@ -173,13 +172,30 @@ def _article(model: Any) -> str:
 
 
 def _how_well(model: Any) -> str:
-    """How often it is wrong on rows it has not seen, for the headline."""
+    """How often it is wrong on held-out rows, beside a constant, for the headline."""
     record = model.candidates_[model.chosen_]["holdout"]
     if record is None or model.refit:
         return ""
+    found = _measured(model, record["loss"])
+    return f", {found} {where_of(model)}{_beside_constant(model)}"
+
+
+def _measured(model: Any, loss: float) -> str:
+    """A loss in words."""
     if model.task == "classification":
-        return f", wrong in {_percent(record['loss'])} of cases it has not seen"
-    return f", off by {_amount(record['loss'])} on average on rows it has not seen"
+        return f"wrong in {_percent(loss)}"
+    return f"off by {_amount(loss)} on average"
+
+
+def _beside_constant(model: Any) -> str:
+    """What the best constant does on the same rows, and whether the model is shown to be better."""
+    constant = model.constant_
+    number = model.task == "regression"
+    loss = _amount(constant["loss"]) if number else _percent(constant["loss"])
+    always = "always the median" if number else f"always {_quoted(constant['value'])}"
+    if constant["better"] and not model.units_["why"]:
+        return f" ({always}: {loss})"
+    return f", which is not shown to be better than {always} ({loss})"
 
 
 def _quoted(name: str) -> str:
@@ -190,16 +206,18 @@ def _loss_sentence(model: Any) -> str:
     record = model.candidates_[model.chosen_]["holdout"]
     if record is None or model.refit:
         return "The model was refitted on all rows; nothing is claimed of its error on new rows."
-    if model.task == "classification":
-        text = (
-            f"On rows it has not seen it is wrong in {_percent(record['loss'])} of cases; with "
-            f"{percent(model.delta)} confidence the true share is between "
+    where = where_of(model)
+    text = f"It is {_measured(model, record['loss'])} {where}"
+    if record["low"] is None:
+        text += f"; of rows to come nothing is claimed: {model.units_['why']}."
+    elif model.task == "classification":
+        text += (
+            f"; with {percent(model.delta)} confidence the true share is between "
             f"{_least(record['low']):.1f} % and {_most(record['high']):.1f} %."
         )
     else:
-        text = (
-            f"On rows it has not seen it is off by {_amount(record['loss'])} on average; with "
-            f"{percent(model.delta)} confidence the true mean is between {_amount(record['low'])} and "
+        text += (
+            f"; with {percent(model.delta)} confidence the true mean is between {_amount(record['low'])} and "
             f"{_amount(record['high'])}, each error counted up to {_amount(model.loss_width_)}."
         )
     other = [r for r in model.candidates_ if not r["certified"] and r["holdout"]]
@@ -235,7 +253,7 @@ def _robustness_sentences(model: Any) -> list[str]:
         else f"between {_percent(sure[place])} and {_percent(attacked[place])}"
     )
     stay = " that may change" if model.immutable else ""
-    rows = "rows the fit has used" if model.refit else "rows it has not seen"
+    rows = "rows the fit has used" if model.refit else "held-out rows"
     return [
         f"If the numeric columns{stay} may be off by {eps[place]:g} standard deviations, in the worst way "
         f"for each row, {between} of the decisions on {rows} are still right."

@@ -17,9 +17,9 @@ from .curves import learning_curve, validation_curve
 from .losses import TableLoss
 from .model import TableModel
 from .objective import objective_curve
-from .prepare import Rows
+from .prepare import Folds, Rows
 from .remedies import remedies
-from .search import Fold, Trial
+from .search import Trial
 from .watch import Watch
 
 __all__ = ["drawings"]
@@ -30,7 +30,7 @@ def drawings(
     rows: Rows,
     trials: list[Trial],
     chosen: Trial,
-    fold: Callable[[int], Fold],
+    folds: Folds,
     X_train: NDArray[np.float64],
     y: NDArray[Any],
     watch: Watch,
@@ -42,9 +42,14 @@ def drawings(
     jobs: dict[str, Callable[[], Any]] = {
         "objective": lambda: objective_curve(candidate, model.model_, X_train, targets, watch),
         "coefficients": lambda: coefficients(model, X_train, targets),
-        "learning_curve": lambda: learning_curve(candidate, fold(0), loss, watch),
+        "learning_curve": lambda: learning_curve(candidate, folds.largest, loss, watch),
         "validation_curve": lambda: validation_curve(trials, chosen),
     }
-    if model.sensitive and model.task == "classification" and len(model.classes_) == 2:
-        jobs["remedies"] = lambda: remedies(model, rows, X_train, y)
+    if (
+        model.sensitive
+        and not model.units_["why"]
+        and model.task == "classification"
+        and len(model.classes_) == 2
+    ):
+        jobs["remedies"] = lambda: remedies(model, rows.one_a_unit(model.seed), X_train, y)
     return jobs

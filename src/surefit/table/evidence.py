@@ -24,10 +24,12 @@ __all__ = [
     "curves",
     "residuals",
     "rounded_up",
+    "rows_needed",
 ]
 
 Array = NDArray[np.float64]
 POINTS = 120  # of a curve
+WIDEST = 0.5  # share of the range up to which an interval says something
 
 
 def calibration_bins(
@@ -85,7 +87,25 @@ def calibration_claim(bins: list[dict[str, Any]], delta: float, positive: str) -
         f"of the {len(large)} tenths of the predicted probability that have 50 of them or more; {words}; "
         f"{ASSUMED}"
     )
-    return Claim.check(name, statement, Kind.STATISTICAL, most, 1.0, "FAIR-4")
+    if most <= WIDEST / 2:
+        return Claim.check(name, statement, Kind.STATISTICAL, most, WIDEST / 2, "FAIR-4")
+    needed = rows_needed(far["n"], most, WIDEST / 2)
+    why = (
+        f"{statement}; that says little: about {needed:,} held-out rows in that tenth, where there are "
+        f"{far['n']:,}, would bring it below {WIDEST / 2:g} if the probabilities are right"
+    )
+    return Claim.uninformative(name, why, Kind.STATISTICAL, most, WIDEST / 2, "FAIR-4")
+
+
+def rows_needed(n: int, width: float, wanted: float) -> int:
+    """About how many rows give an interval of the width wanted: it shrinks with their square root.
+
+    Examples
+    --------
+    >>> rows_needed(60, 0.4, 0.2)
+    240
+    """
+    return math.ceil(n * (width / wanted) ** 2)
 
 
 def coverage_claim(
@@ -96,13 +116,15 @@ def coverage_claim(
     coverage: float = 0.9,
     *,
     stated: float | None = None,
+    constant: Array | None = None,
 ) -> Claim:
     r"""With probability 1 - delta, ``coverage`` of rows to come have at most the error stated.
 
     The k-th smallest of n independent errors is at least the ``coverage`` quantile with probability
     :math:`P[\mathrm{Bin}(n, c) \le k - 1]`, whatever their distribution (Wilks, 1941): take the least k for
     which that is 1 - delta. ``stated`` is the delta of the sentence, where that of the limit is a share of
-    it; ``width`` is the range of the target, beside which the interval is measured.
+    it. The interval says something where it is shorter than ``width``, the range of the target, and than the
+    interval of a constant prediction, whose errors are ``constant``.
     """
     from scipy import stats
 
@@ -116,18 +138,23 @@ def coverage_claim(
     )  # a prediction that is no number is far off
     radius = float(np.partition(errors, k - 1)[k - 1])
     found = float((errors <= radius).mean())
-    if width <= 2.0 * radius < math.inf:
-        why = (
-            f"nothing can be said: an interval of {rounded_up(radius)} to both sides is as long as the range "
-            f"of '{shown(unit)}' on the training rows, {width:.4g}"
-        )
-        return Claim.undecided(name, why, Kind.STATISTICAL, "GEN-3")
+    beside = math.inf if constant is None else float(np.partition(constant, k - 1)[k - 1])
     statement = (
         f"with probability {percent(stated or delta)}, at least {coverage:.0%} of rows to come have "
         f"a '{shown(unit)}' within {rounded_up(radius)} of the prediction (on the hold-out: {found:.1%}); "
         f"{ASSUMED}"
     )
-    return Claim.check(name, statement, Kind.STATISTICAL, 2.0 * radius, width, "GEN-3")
+    length, bound = 2.0 * radius, min(width, 2.0 * beside)
+    if not bound <= length < math.inf:
+        return Claim.check(name, statement, Kind.STATISTICAL, length, bound, "GEN-3")
+    words = f"the range of '{shown(unit)}' on the training rows, {width:.4g}"
+    if 2.0 * beside < width:
+        words = f"that of a constant prediction, {rounded_up(2.0 * beside)}"
+    why = (
+        f"{statement}; an interval of {rounded_up(length)} is no shorter than {words}: more rows or columns "
+        "to learn from could shorten it"
+    )
+    return Claim.uninformative(name, why, Kind.STATISTICAL, length, bound, "GEN-3")
 
 
 def rounded_up(value: float) -> str:

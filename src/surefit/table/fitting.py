@@ -24,16 +24,18 @@ from ..fingerprint import fingerprint
 from .asked import check_numbers, check_parts, classes_of, known, scale_target, schema_of
 from .drawings import drawings
 from .facts import UNTESTED, about_of, stopped_of
-from .fairness import check_fairness_tolerance, fairness
+from .fairness import check_fairness_tolerance
+from .held_out import held_out
+from .independence import record_of
 from .losses import TableLoss
 from .measuring import add_reference, final_fit, log_of, measure, measure_finalists
 from .model import SECTIONS, TableModel
 from .plan import Candidate, families, plan
 from .prepare import Rows, folds_of, n_folds_of, new_encoder, rows_of
 from .reference import NAME, cost_of
-from .robustness import robustness
 from .search import best_of, search
-from .sections import generalisation, holdout_limits, optimality, withdrawn
+from .sections import holdout_limits, optimality, withdrawn
+from .units import Asked
 from .watch import Watch
 
 __all__ = ["fit_table"]
@@ -56,6 +58,9 @@ def fit_table(
     holdout: float = 0.25,
     delta: float = 0.05,
     refit: bool = False,
+    group: str | None = None,
+    time_column: str | None = None,
+    rows_are_independent: bool = False,
     reference: bool = True,
     seed: int = 0,
     roles: dict[str, str] | None = None,
@@ -89,6 +94,16 @@ def fit_table(
         Probability with which the statistical claims of a section may be wrong.
     refit : bool
         Ship a model fitted on all rows; nothing is then claimed of its true error.
+    group : str, optional
+        The column that tells which rows belong together, such as the number of a patient. No split separates
+        them, the model does not read the column, and claims are about the mean of group means.
+    time_column : str, optional
+        The column that tells when a row was made: dates, or numbers such as years. Every split trains on the
+        past and tests on the future, and claims suppose that the future resembles the past. The model does
+        not read the column unless ``roles`` says so.
+    rows_are_independent : bool
+        Say that rows are independent although some are equal or nearly equal, or a column looks like the
+        number of a person. The claims then say on whose word.
     reference : bool
         Also measure scikit-learn's gradient boosting on the hold-out, as an uncertified row.
     seed : int
@@ -122,10 +137,11 @@ def fit_table(
     check_fairness_tolerance(fairness_tolerance)
     watch.say("reading the table")
     table = source if isinstance(source, Table) else read_table(source)
-    table, schema, notes = schema_of(table, target, sensitive, drop, task, roles, seed)
+    asked = Asked(group, time_column, bool(rows_are_independent))
+    table, schema, notes = schema_of(table, target, sensitive, drop, task, roles, seed, asked)
     raw_id = table.fingerprint()
     classes = classes_of(schema, positive)
-    rows = rows_of(table, schema, classes, holdout, seed)
+    rows = rows_of(table, schema, classes, holdout, seed, asked)
     check_parts(rows, schema, classes)
     names = families(schema.task) if models is None else tuple(models)
     candidates = plan(schema.task, names)
@@ -140,6 +156,9 @@ def fit_table(
         seed=int(seed),
         delta=float(delta),
         refit=bool(refit),
+        group=group,
+        time_column=time_column,
+        rows_are_independent=bool(rows_are_independent),
         fairness_tolerance=fairness_tolerance,
     )
     model.schema_, model.parsing_ = schema.to_dict(), table.parsing.to_dict()
@@ -150,6 +169,7 @@ def fit_table(
         "notes": notes,
     }
     model.roles_ = dict(roles or {})
+    model.units_, model.constant_ = record_of(rows), {}
     model.raw_id_, model.n_rows_, model.columns_ = raw_id, len(rows.y), list(table.columns)
     if classes is not None:
         model.classes_ = np.array(classes)
@@ -171,10 +191,9 @@ def _fit(
     reference: bool,
 ) -> TableModel:
     """Search, measure, certify; everything that the model keeps is set here."""
-    n_folds = n_folds_of(len(rows.train))
-    folds = folds_of(rows, schema, y, n_folds, model.seed)
+    folds = folds_of(rows, schema, y, n_folds_of(len(rows.train)), model.seed)
     scaled_loss = TableLoss(model.task, model.loss_width_ / model.scale_)
-    trials = search(candidates, folds, n_folds, scaled_loss, watch)
+    trials = search(candidates, folds, folds.count, scaled_loss, watch)
     chosen = best_of(trials)
     if chosen is None:  # interrupted, or out of time, before one was done: the one that was begun
         chosen = max(trials, key=lambda trial: len(trial.losses))
@@ -194,7 +213,7 @@ def _fit(
         watch.skip(f"measuring {NAME}")
     elif reference:
         add_reference(model, rows, X_train, X_hold, y, measured, watch)
-    for place, limits in holdout_limits(model, measured, len(rows.holdout)).items():
+    for place, limits in holdout_limits(model, measured).items():
         model.candidates_[place]["holdout"] = limits
     if model.refit:
         watch.say("fitting on all rows", done=0.8)
@@ -231,15 +250,11 @@ def _certify(
         X_hold = model.encoder_.transform(rows.table.frame[rows.holdout])
     sections: dict[str, list[Any]] = {name: [] for name in SECTIONS}
     sections["optimality"] = optimality(getattr(model.model_, "certificate_", None))
-    sections["generalisation"], evidence = generalisation(model, rows, X_hold, measured)
-    truth = rows.y[rows.holdout]
-    sections["robustness"], more = robustness(model, X_hold, truth, X_train, watch)
-    evidence |= more
-    if model.sensitive:
-        sections["fairness"], more = fairness(model, rows, X_hold, X_train, watch)
-        evidence |= more
+    found, evidence = held_out(model, rows, X_hold, X_train, measured, watch)
+    sections |= found
+    model.constant_ = evidence.pop("constant", {})
     if model.refit:
-        sections = {name: withdrawn(name, claims) for name, claims in sections.items()}
+        sections["optimality"] = withdrawn("optimality", sections["optimality"])
     model.evidence_ = evidence
     model.sections_ = {name: [c.to_dict() for c in claims] for name, claims in sections.items()}
     everything = tuple(claim for claims in sections.values() for claim in claims)

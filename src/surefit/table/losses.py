@@ -57,7 +57,10 @@ class TableLoss:
         variance = float(losses.var(ddof=1)) if len(losses) > 1 else 0.0
         return float(losses.mean()), variance, float(losses.min()), float(losses.max())
 
-    def bounded(self) -> BoundedLoss:
-        """The same loss as the sentences of :mod:`surefit.model_selection` know it."""
-        zero_one = self.task == "classification"
+    def bounded(self, single: bool = True) -> BoundedLoss:
+        """The same loss as the sentences of :mod:`surefit.model_selection` know it.
+
+        ``single`` says that it is of single rows, and not a mean over each of several groups.
+        """
+        zero_one = self.task == "classification" and single
         return BoundedLoss(self.words, 0.0, self.width, float(zero_one), zero_one)

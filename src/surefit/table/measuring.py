@@ -32,11 +32,11 @@ def final_fit(candidate: Candidate, X: Array, y: NDArray[Any]) -> Any:
 
 
 def measure(model: TableModel, fitted: Any, X: Array, rows: Rows) -> tuple[float, ...]:
-    """Mean, variance, least and largest loss of a fitted estimator on the hold-out."""
+    """Mean, variance, least and largest loss of a fitted estimator on the units of the hold-out."""
     loss = loss_of(model)
     raw = np.asarray(fitted.predict(X))
     predicted = raw if model.task == "classification" else raw * model.scale_ + model.centre_
-    return loss.evidence(loss.rows(rows.y[rows.holdout], predicted))
+    return loss.evidence(rows.means(loss.rows(rows.y[rows.holdout], predicted)))
 
 
 def finalists(trials: list[Trial], chosen: Trial) -> list[Trial]:

@@ -45,6 +45,8 @@ _PARTS: dict[str, Any] = {
     "sections_": dict,
     "evidence_": dict,
     "roles_": dict,
+    "units_": dict,
+    "constant_": dict,
     "interrupted_": bool,
     "certificate_": Certificate,
 }
@@ -75,6 +77,12 @@ class TableModel(Certified):
         Probability with which each section's statistical claims may be wrong.
     refit : bool
         Whether the shipped model was fitted on all rows; nothing is then claimed of its true error.
+    group : str or None
+        The column that tells which rows belong together; no split separates them.
+    time_column : str or None
+        The column that tells when a row was made; every split trains on the past and tests on the future.
+    rows_are_independent : bool
+        Whether the owner of the table said that its rows are independent.
     fairness_tolerance : float or dict
         Largest acceptable gap between groups, as ``tolerance`` of :func:`surefit.fair.audit`.
     certify : bool or "full"
@@ -100,6 +108,10 @@ class TableModel(Certified):
         The place of the shipped model among them.
     raw_id_, matrix_id_ : str
         Fingerprints of the raw rows and of the encoded training matrix.
+    units_ : dict
+        What the rows of the hold-out are: how many independent units, copies, and what casts doubt.
+    constant_ : dict
+        The best constant prediction, its loss on the hold-out, and whether the model is shown to be better.
     sections_ : dict
         The claims by section, as plain data.
     evidence_ : dict
@@ -121,6 +133,9 @@ class TableModel(Certified):
         seed: int = 0,
         delta: float = 0.05,
         refit: bool = False,
+        group: str | None = None,
+        time_column: str | None = None,
+        rows_are_independent: bool = False,
         fairness_tolerance: Any = 0.05,
         certify: bool | str = True,
     ) -> None:
@@ -134,6 +149,9 @@ class TableModel(Certified):
         self.seed = seed
         self.delta = delta
         self.refit = refit
+        self.group = group
+        self.time_column = time_column
+        self.rows_are_independent = rows_are_independent
         self.fairness_tolerance = fairness_tolerance
         self.certify = certify
 

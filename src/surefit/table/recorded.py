@@ -12,8 +12,9 @@ from typing import Any
 from ..certificate import Certificate, Claim, Kind
 from ..data import propose_schema
 from ..data.table import blank_out
-from .asked import notes_of
+from .asked import notes_of, parts_of
 from .model import SECTIONS, TableModel
+from .units import Asked
 from .verifying_log import dropped_fit
 
 # of a sentence; a digit that belongs to a word, such as a fingerprint's, is none
@@ -54,7 +55,8 @@ def _same(a: Claim, b: Claim) -> bool:
     """Equal but for the rounding of another machine: kind, status, source, sentence and numbers."""
     if (a.kind, a.status, a.source) != (b.kind, b.status, b.source):
         return False
-    if not alike(*([c.estimate, c.low, c.high, c.tolerance] for c in (a, b)), tolerance=1e-9):
+    first, second = ([c.estimate, c.low, c.high, c.tolerance] for c in (a, b))
+    if not alike(first, second, 1e-9):
         return False
     if a.kind in (Kind.OPTIMAL, Kind.EXACT, Kind.STATIONARY):  # residuals at rounding level
         room = _ROUNDING + (_SHARE * abs(b.bound) if math.isfinite(b.bound) else 0.0)
@@ -105,7 +107,7 @@ def schema_claim(model: TableModel, table: Any, others: list[str]) -> Claim:
     ``others`` are the columns of the file that the model does not have.
     """
     try:
-        parts = dict.fromkeys(model.sensitive, "ignored") | dict(model.roles_)
+        parts = parts_of(model.sensitive, Asked.of(model), dict(model.roles_))
         stated = dict(model.schema_)
         auto = any(note["what"] == "task" for note in stated["notes"])
         schema = propose_schema(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ from .losses import TableLoss
 from .measuring import measure
 from .model import TableModel
 from .plan import Candidate, plan
-from .prepare import Rows, n_folds_of, new_encoder
+from .prepare import Folds, Rows, new_encoder
 from .recorded import alike
 from .reference import fit_reference
-from .search import Fold, Trial, fit_quietly, search
+from .search import Trial, fit_quietly, search
 from .watch import Watch
 
 __all__ = ["holdout_claim", "measured_again", "model_claim", "scores_claim", "search_again"]
@@ -85,8 +84,10 @@ def model_claim(model: TableModel, X: Array, y: NDArray[Any], others: Array) -> 
     return Claim.check(name, words, Kind.EXACT, gap, 1e-6, source)
 
 
-def holdout_claim(model: TableModel, limits: dict[int, dict[str, float]]) -> Claim:
-    """The losses on the hold-out in the log are those found."""
+def holdout_claim(
+    model: TableModel, limits: dict[int, dict[str, float | None]], constant: dict[str, Any]
+) -> Claim:
+    """The losses on the hold-out in the log are those found, and so is that of the constant."""
     wrong = sum(
         not alike(entry["holdout"], limits.get(place))
         for place, entry in enumerate(model.candidates_)
@@ -94,12 +95,13 @@ def holdout_claim(model: TableModel, limits: dict[int, dict[str, float]]) -> Cla
     words = f"the losses of {len(limits)} models on the hold-out are those recorded"
     if wrong:
         words = f"the losses of {wrong} models on the hold-out are not those recorded"
+    elif not alike(model.constant_, constant):
+        wrong = 1
+        words = "the comparison with a constant is not the one recorded"
     return Claim.check("hold-out", words, Kind.EXACT, float(wrong), 0.0, "GEN-6")
 
 
-def search_again(
-    model: TableModel, rows: Rows, folds: Callable[[int], Fold], quick: bool, watch: Watch
-) -> list[Trial]:
+def search_again(model: TableModel, folds: Folds, quick: bool, watch: Watch) -> list[Trial]:
     """The trials of the log; those that were tried are fitted again, unless ``quick``."""
     candidates = plan(model.task, model.models)
     trials = [Trial(candidate) for candidate in candidates]
@@ -107,8 +109,7 @@ def search_again(
     if quick or not places:
         return trials
     loss = TableLoss(model.task, model.loss_width_ / model.scale_)
-    n_folds = n_folds_of(len(rows.train))
-    again = search([candidates[k] for k in places], folds, n_folds, loss, watch)
+    again = search([candidates[k] for k in places], folds, folds.count, loss, watch)
     if watch.interrupted:  # half a check is none
         raise KeyboardInterrupt
     for place, trial in zip(places, again):

@@ -23,7 +23,7 @@ from .losses import TableLoss
 from .plan import Candidate
 from .watch import Watch
 
-__all__ = ["Fold", "Trial", "best_of", "fit_quietly", "fold_rows", "search"]
+__all__ = ["Fold", "Trial", "best_of", "fit_quietly", "search"]
 
 PROBE = 2000  # rows of the sample that a dear candidate is tried on first
 MANY = 20_000  # coefficients from which a fit by steps is dear
@@ -59,15 +59,6 @@ class Trial:
     def loss(self) -> float:
         """Mean validation loss; infinite where not every fold was fitted."""
         return float(np.mean(self.losses)) if self.tried else math.inf
-
-
-def fold_rows(y: Any, n_folds: int, seed: int, *, stratify: bool) -> list[NDArray[np.intp]]:
-    """Row numbers of each fold: a random partition, with even class shares where ``stratify``."""
-    generator = np.random.RandomState(seed)  # its stream does not change between versions
-    order = generator.permutation(len(y))
-    if stratify:
-        order = order[np.argsort(np.asarray(y)[order], kind="stable")]
-    return [np.sort(order[k::n_folds]) for k in range(n_folds)]
 
 
 def fit_quietly(candidate: Candidate, X: Any, y: Any, *, certify: bool | str = False) -> Any:

@@ -1,16 +1,21 @@
 """The claims about a table model, section by section, from the rows and the model alone.
 
 Each section gets delta of its own: "with probability 95 %" is about the sentences of one section together.
-So where a section has two statistical sentences, each is computed with half of delta, and states the whole:
+So where a section has several statistical sentences, each is computed with a share of delta, and states the
+whole:
 
-* generalisation: the error of all models, then the calibration or the width of an interval;
+* generalisation: half to the error of all models, a quarter to the calibration or the width of an interval
+  (to the error as well, where there is neither), a quarter to the comparison with a constant;
 * robustness: one sentence, for all radii;
 * fairness: half to the audit, a quarter to the proxies (of all sensitive columns), a quarter to the remedies.
 
 * *optimality*: the claims of the chosen estimator about its own fit;
 * *generalisation*: the true loss, bounded for all models of the plan at once, the calibration of the
-  probabilities or the width that covers 90 % of rows to come;
+  probabilities or the width that covers 90 % of rows to come, and whether it is better than a constant;
 * *robustness* and *fairness*: see :mod:`surefit.table.robustness` and :mod:`surefit.table.fairness`.
+
+A statistical sentence counts independent units (:mod:`surefit.table.units`): losses are averaged over each
+unit of the hold-out, and sentences about single rows read one row of each unit.
 """
 
 from __future__ import annotations
@@ -21,23 +26,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Claim, Kind
+from ..certificate import Claim, Kind, Status
 from ..model_selection._claims import Statistics, excess_claim, generalisation_claim
+from ..stats import group_limits
+from .constant import constant_claim
 from .evidence import (
+    WIDEST,
     calibration_bins,
     calibration_claim,
     confusion,
     coverage_claim,
     curves,
     residuals,
+    rows_needed,
 )
+from .independence import averaged
 from .losses import TableLoss
 from .prepare import Rows
 
 __all__ = ["generalisation", "holdout_limits", "loss_of", "optimality", "score_of", "withdrawn"]
 
 Array = NDArray[np.float64]
-FIXED = ", and seed and plan chosen without a look at the hold-out"
+SECOND, COMPARED = 0.25, 0.25  # of delta, to the second sentence and to the comparison
+FIXED = "; seed and plan were chosen without a look at the hold-out"
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,10 @@ class SharedStatistics(Statistics):
     def limits(self) -> tuple[Array, Array]:
         """As of :class:`Statistics`, with ``share`` of delta."""
         part = self.share * self.delta
+        if self.bound == "groups":
+            mean, variance = self.evidence[:, 0, 0], self.evidence[:, 0, 1]
+            ends = group_limits(mean, variance, self.sizes[0], part, self.loss.range, self.models)
+            return np.asarray(ends[0]), np.asarray(ends[1])
         return Statistics(
             self.evidence, self.sizes, self.loss, self.stratified, part, self.bound
         ).limits()
@@ -75,32 +90,38 @@ def optimality(certificate: Any) -> list[Claim]:
 
 
 def share_of(model: Any) -> float:
-    """Which share of delta the errors get: half, where there is a second sentence in the section."""
-    return 0.5 if model.task == "regression" or model.has_probabilities else 1.0
+    """Which share of delta the errors get: more where there is one sentence less in the section."""
+    return 0.5 if model.task == "regression" or model.has_probabilities else 0.75
 
 
-def _statistics(model: Any, measured: dict[int, tuple[float, ...]], n: int) -> SharedStatistics:
+def _statistics(model: Any, measured: dict[int, tuple[float, ...]]) -> SharedStatistics:
     """What was measured on the hold-out, with a row of NaN for each model of the plan that was not."""
     loss = loss_of(model)
     table = np.full((len(model.candidates_), 1, 4), np.nan)
     for place, evidence in measured.items():
         table[place, 0] = evidence
+    sizes = np.array([model.units_["held_units"]])
+    single = model.units_["single"]
+    bound = loss.bound if single else "groups"
     return SharedStatistics(
-        table, np.array([n]), loss.bounded(), False, model.delta, loss.bound, share_of(model)
+        table, sizes, loss.bounded(single), False, model.delta, bound, share_of(model)
     )
 
 
 def holdout_limits(
-    model: Any, measured: dict[int, tuple[float, ...]], n: int
-) -> dict[int, dict[str, float]]:
-    """Loss on the hold-out and its limits, of every model that was measured there."""
-    low, high = _statistics(model, measured, n).limits()
-    width = float(model.loss_width_)
+    model: Any, measured: dict[int, tuple[float, ...]]
+) -> dict[int, dict[str, float | None]]:
+    """Loss on the hold-out and its limits, of every model that was measured there.
+
+    Without limits where the rows may not be independent.
+    """
+    low, high = _statistics(model, measured).limits()
+    width, sure = float(model.loss_width_), not model.units_["why"]
     return {
         place: {
             "loss": float(measured[place][0]),
-            "low": max(0.0, float(low[place])),
-            "high": min(width, float(high[place])),
+            "low": max(0.0, float(low[place])) if sure else None,
+            "high": min(width, float(high[place])) if sure else None,
         }
         for place in measured
     }
@@ -110,8 +131,6 @@ def generalisation(
     model: Any, rows: Rows, X: Array, measured: dict[int, tuple[float, ...]]
 ) -> tuple[list[Claim], dict[str, Any]]:
     """Claims about rows to come, and what is drawn of the hold-out; ``X`` are its encoded rows."""
-    truth = rows.y[rows.holdout]
-    n, delta = len(truth), model.delta
     if model.refit:
         why = (
             "nothing is claimed of the true error: the model was refitted on all rows, and is not the one "
@@ -119,53 +138,108 @@ def generalisation(
         )
         claims = [Claim.undecided("generalisation", why, Kind.STATISTICAL, "GEN-6")]
         return claims, {}
+    raw = np.asarray(model.model_.predict(X))
+    predicted = raw if model.task == "classification" else raw * model.scale_ + model.centre_
+    claims = [_error_claim(model, measured)]
+    excess = _excess(model, measured)
+    claims += [] if excess is None else [excess]
+    versus, constant = constant_claim(
+        model, rows, loss_of(model), predicted, COMPARED * model.delta
+    )
+    single = rows.one_a_unit(model.seed)
+    places = np.searchsorted(rows.holdout, single.holdout)
+    if model.task == "regression":
+        more, evidence = _widths(model, rows, predicted, places)
+    else:
+        more, evidence = _probabilities(model, rows, X, raw.astype(np.intp), places)
+    return [*claims, *more, versus], evidence | {"constant": constant}
+
+
+def _error_claim(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim:
+    """The true loss of the shipped model, with limits that hold for all of the plan."""
     reference = _is_reference(model)
     planned = int((~reference).sum())
     words = f", counting all {planned} models of the plan" if planned > 1 else ""
     if reference.any():
         words = f", counting all {planned + 1} models, the {planned} of the plan and the reference"
-    statistics = _statistics(model, measured, n)
-    best = int(model.chosen_)
-    caveat = FIXED + repeated_words(model, rows)
-    claims = [generalisation_claim(statistics, best, "", words, source="GEN-4", caveat=caveat)]
+    words = f"{averaged(model)}{words}"
+    statistics, chosen = _statistics(model, measured), int(model.chosen_)
+    claim = generalisation_claim(statistics, chosen, "", words, source="GEN-4", caveat=FIXED)
+    if claim.status in (Status.HOLDS, Status.UNINFORMATIVE):
+        return _as_interval(claim, statistics, chosen)
+    return claim
+
+
+def _as_interval(claim: Claim, statistics: Statistics, chosen: int) -> Claim:
+    """The claim with its interval; uninformative, with a remedy, where that is half of the range or more."""
+    width, n = statistics.loss.high, int(statistics.sizes[0])
+    low, high = (float(end[chosen]) for end in statistics.limits())
+    low, high = max(0.0, low), min(width, high)
+    found = Claim.interval(
+        claim.name,
+        claim.statement,
+        claim.kind,
+        float(statistics.evidence[chosen, 0, 0]),
+        low,
+        high,
+        claim.source,
+        limits=(0.0, width),
+        widest=WIDEST,
+    )
+    if found.status is not Status.UNINFORMATIVE:
+        return found
+    more = rows_needed(n, high - low, WIDEST * width)
+    words = f"{claim.statement}; that says little: about {more:,} held out, not {n:,}, would halve the range"
+    return replace(found, statement=words)
+
+
+def _excess(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim | None:
+    """What choosing can have cost, among all models of the plan; ``None`` for a plan of one."""
+    reference = _is_reference(model)
+    planned = int((~reference).sum())
+    if planned < 2:
+        return None
+    statistics = _statistics(model, measured)
     # the reference is measured, but is not one of the models to choose from
     chosen_from = np.where(reference[:, None, None], np.nan, statistics.evidence)
-    own = replace(statistics, evidence=chosen_from)
-    several = int(np.isfinite(own.evidence[:, 0, 0]).sum()) > 1
-    excess = excess_claim(own, best, "") if several else None
-    claims += [] if excess is None else [excess]
-    if model.task == "regression":
-        found = model.predict_encoded(X)
-        errors, width = np.abs(truth - found), float(model.loss_width_)
-        claims.append(coverage_claim(errors, delta / 2.0, model.target, width, stated=delta))
-        return claims, {"residuals": residuals(found, truth, model.seed)}
-    codes = np.asarray(model.model_.predict(X)).astype(np.intp)
-    labels = [str(label) for label in model.classes_]
+    known = int(np.isfinite(chosen_from[:, 0, 0]).sum())
+    if known < planned:
+        why = (
+            f"the hold-out measured {known} of the {planned} models of the plan, so what choosing among all "
+            f"{planned} has cost is not known"
+        )
+        return Claim.undecided("selection excess", why, Kind.STATISTICAL, "GEN-5")
+    return excess_claim(replace(statistics, evidence=chosen_from), int(model.chosen_), "")
+
+
+def _widths(
+    model: Any, rows: Rows, predicted: Array, places: NDArray[np.intp]
+) -> tuple[list[Claim], dict[str, Any]]:
+    """Of a regression: the width that covers most rows to come, and the residuals."""
+    truth = rows.y[rows.holdout]
+    errors, width = np.abs(truth - predicted)[places], float(model.loss_width_)
+    part = SECOND * model.delta
+    middle = np.abs(truth - float(np.median(rows.y[rows.train])))[places]
+    claim = coverage_claim(errors, part, model.target, width, stated=model.delta, constant=middle)
+    return [claim], {"residuals": residuals(predicted, truth, model.seed)}
+
+
+def _probabilities(
+    model: Any, rows: Rows, X: Array, codes: NDArray[np.intp], places: NDArray[np.intp]
+) -> tuple[list[Claim], dict[str, Any]]:
+    """Of a classification: confusion, curves, and how far probabilities are from rates."""
+    truth, labels = rows.y[rows.holdout], [str(label) for label in model.classes_]
     evidence: dict[str, Any] = {"confusion": confusion(truth, codes, labels)}
     hits = (truth == model.positive_code).astype(np.float64)
     score = score_of(model, X)
     if score is not None:
-        bins = calibration_bins(score, hits, delta / 2.0)
+        bins = calibration_bins(score[places], hits[places], SECOND * model.delta)
         evidence |= {"calibration": bins, **curves(score, hits)}
-        claims.append(calibration_claim(bins, delta, labels[model.positive_code]))
-    elif len(labels) == 2 and hasattr(model.model_, "decision_function"):
-        margin = np.asarray(model.model_.decision_function(X), dtype=np.float64).reshape(n)
+        return [calibration_claim(bins, model.delta, labels[model.positive_code])], evidence
+    if len(labels) == 2 and hasattr(model.model_, "decision_function"):
+        margin = np.asarray(model.model_.decision_function(X), dtype=np.float64).reshape(-1)
         evidence |= curves(margin if model.positive_code == 1 else -margin, hits)
-    return claims, evidence
-
-
-def repeated_words(model: Any, rows: Rows) -> str:
-    """How many rows of the hold-out are among the training rows too; "" for none.
-
-    Rows drawn independently may be equal, where columns have few values. Where they are not, equal rows were
-    copied, and the error on them is none of a row to come: only the owner of the table knows.
-    """
-    names = dict.fromkeys([*model.encoder_.blocks_, model.target])
-    hashes = rows.table.frame.select(list(names)).hash_rows(seed=0).to_numpy()
-    count = int(np.isin(hashes[rows.holdout], hashes[rows.train]).sum())
-    if not count:
-        return ""
-    return f"; {count} of the {len(rows.holdout)} rows of the hold-out are equal to training rows"
+    return [], evidence
 
 
 def _is_reference(model: Any) -> NDArray[np.bool_]:

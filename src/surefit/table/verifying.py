@@ -9,6 +9,7 @@ sentence by sentence, with those recorded.
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -23,15 +24,16 @@ from ..fingerprint import fingerprint
 from .document import plain
 from .drawings import drawings
 from .facts import facts_claim
-from .fairness import fairness
+from .held_out import held_out
+from .independence import record_of, units_claim
 from .model import SECTIONS, TableModel
 from .plan import plan
 from .prepare import Rows, folds_of, n_folds_of, new_encoder, rows_of
 from .recorded import alike, document_claim, evidence_claim, recorded_claim, schema_claim
 from .refitting import holdout_claim, measured_again, model_claim, scores_claim, search_again
-from .robustness import robustness
 from .search import ERRORS
-from .sections import generalisation, holdout_limits, optimality, withdrawn
+from .sections import holdout_limits, optimality, withdrawn
+from .units import Asked
 from .verifying_log import log_claim
 from .verifying_reading import reading_claim
 from .watch import Watch
@@ -53,6 +55,11 @@ class Verification:
     def ok(self) -> bool:
         """True when nothing fails."""
         return self.certificate.ok
+
+    @property
+    def proved(self) -> bool:
+        """True when nothing fails and the fit itself is shown to be optimal, or exact."""
+        return self.ok and Certificate(self.sections.get("optimality", ())).proved
 
 
 def verify_table(
@@ -102,10 +109,10 @@ def verify_table(
         statement = f"this is not the table of the fit: {len(missing)} of its columns are missing"
         record.append(Claim.check("table", statement, Kind.EXACT, 1.0, 0.0, "DAT-1"))
     if record[0].status is not Status.HOLDS:
-        return _outcome(model, record, {})
+        return _outcome(model, record, {}, tol)
     record.append(_plan_claim(model))
     if record[-1].status is not Status.HOLDS:
-        return _outcome(model, record, {})
+        return _outcome(model, record, {}, tol)
     others = [name for name in whole.columns if name not in wanted]
     record.append(schema_claim(model, table, others))
     try:
@@ -116,17 +123,20 @@ def verify_table(
     except (TableError, *ERRORS, LookupError, TypeError, AttributeError) as error:
         words = f"the claims cannot be recomputed: {str(error)[:300]}"
         record.append(Claim.check("record", words, Kind.EXACT, 1.0, 0.0, "GEN-6"))
-        return _outcome(model, record, {})
+        return _outcome(model, record, {}, tol)
     watch.close()
-    return _outcome(model, record, sections)
+    return _outcome(model, record, sections, tol)
 
 
 def _outcome(
-    model: TableModel, record: list[Claim], sections: dict[str, tuple[Claim, ...]]
+    model: TableModel, record: list[Claim], sections: dict[str, tuple[Claim, ...]], tol: float
 ) -> Verification:
+    """The outcome, with a word on whose tolerance it was judged by."""
     everything = (*record, *(claim for claims in sections.values() for claim in claims))
     recorded = model.certificate_
-    certificate = Certificate(everything, recorded.data_id, recorded.stopped, recorded.about)
+    inner = getattr(model, "model_", None)
+    notes = tuple(inner._notes(tol)) if inner is not None else ()
+    certificate = Certificate(everything, recorded.data_id, recorded.stopped, recorded.about, notes)
     return Verification(tuple(record), sections, certificate)
 
 
@@ -159,6 +169,8 @@ def _recompute(
 ) -> dict[str, tuple[Claim, ...]]:
     """The claims of all sections, anew; what is found about the record itself is added to ``record``."""
     schema, rows, y = _rows(model, table)
+    model = copy.copy(model)  # of which the units are those found, not those recorded
+    recorded, model.units_ = model.units_, record_of(rows)
     used = np.arange(len(rows.y)) if model.refit else rows.train
     watch.say("encoding")
     frame = rows.table.frame
@@ -167,6 +179,7 @@ def _recompute(
     record.append(_encoding_claim(model, mine, fresh, y[used]))
     record.append(_scaling_claim(model, rows))
     record.append(facts_claim(model, len(rows.y)))
+    record.append(units_claim(recorded, model.units_))
     X_hold = model.encoder_.transform(frame[rows.holdout])
     watch.say("checking the fit")
     sections: dict[str, list[Claim]] = {name: [] for name in SECTIONS}
@@ -175,18 +188,14 @@ def _recompute(
     record.append(model_claim(model, mine, y[used], others))
     measured = measured_again(model, rows, schema, y, watch)
     watch.say("checking the hold-out")
-    sections["generalisation"], evidence = generalisation(model, rows, X_hold, measured)
-    truth = rows.y[rows.holdout]
-    sections["robustness"], more = robustness(model, X_hold, truth, mine, watch)
-    evidence |= more
-    if model.sensitive:
-        sections["fairness"], more = fairness(model, rows, X_hold, mine, watch)
-        evidence |= more
-    record.append(holdout_claim(model, holdout_limits(model, measured, len(rows.holdout))))
+    found, evidence = held_out(model, rows, X_hold, mine, measured, watch)
+    sections |= found
+    constant = evidence.pop("constant", {})
+    record.append(holdout_claim(model, holdout_limits(model, measured), constant))
     folds = folds_of(rows, schema, y, n_folds_of(len(rows.train)), model.seed)
-    trials = search_again(model, rows, folds, quick, watch)
+    trials = search_again(model, folds, quick, watch)
     record.append(scores_claim(model, rows, trials))
-    record.append(log_claim(model, rows, folds, quick, watch))
+    record.append(log_claim(model, folds, quick, watch))
     left_out = {"learning_curve", "validation_curve"} if quick else set()
     chosen = trials[model.chosen_]
     for name, job in drawings(model, rows, trials, chosen, folds, mine, y, watch).items():
@@ -199,8 +208,8 @@ def _recompute(
     own = list(_claims_at_fit(model, mine, y[used]))
     as_made = {**sections, "optimality": own}
     if model.refit:
-        sections = {name: withdrawn(name, claims) for name, claims in sections.items()}
-        as_made = {name: withdrawn(name, claims) for name, claims in as_made.items()}
+        for parts in (sections, as_made):
+            parts["optimality"] = withdrawn("optimality", parts["optimality"])
     record.append(recorded_claim(model, as_made, own))
     return {name: tuple(claims) for name, claims in sections.items()}
 
@@ -209,7 +218,7 @@ def _rows(model: TableModel, table: Any) -> tuple[Any, Rows, NDArray[Any]]:
     """The schema of the file, the rows and split that it draws from the table, and the targets."""
     schema = model.schema
     classes = None if model.task == "regression" else [str(label) for label in model.classes_]
-    rows = rows_of(table, schema, classes, model.holdout, model.seed)
+    rows = rows_of(table, schema, classes, model.holdout, model.seed, Asked.of(model))
     y = rows.y if model.task == "classification" else (rows.y - model.centre_) / model.scale_
     return schema, rows, y
 

@@ -8,7 +8,6 @@ said to have failed is tried again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from ..certificate import Claim, Kind
@@ -16,9 +15,9 @@ from ..data import shown
 from .losses import TableLoss
 from .model import TableModel
 from .plan import plan
-from .prepare import Rows, n_folds_of
+from .prepare import Folds
 from .reference import NAME
-from .search import Fold, search
+from .search import search
 from .watch import Watch
 
 __all__ = ["dropped_fit", "log_claim"]
@@ -37,9 +36,7 @@ _VERSION = re.compile(r"\d+(\.\d+){1,3}([a-z]+\d*)?")
 _HOUR = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
-def log_claim(
-    model: TableModel, rows: Rows, folds: Callable[[int], Fold], quick: bool, watch: Watch
-) -> Claim:
+def log_claim(model: TableModel, folds: Folds, quick: bool, watch: Watch) -> Claim:
     """The text of the file is of the form that a fit writes, and what failed fails again."""
     log = model.candidates_
     names = {*(entry["name"] for entry in log), NAME}
@@ -60,7 +57,7 @@ def log_claim(
     if failed and not quick:
         candidates = [plan(model.task, model.models)[k] for k in failed]
         loss = TableLoss(model.task, model.loss_width_ / model.scale_)
-        again = search(candidates, folds, n_folds_of(len(rows.train)), loss, watch)
+        again = search(candidates, folds, folds.count, loss, watch)
         told = [f"{log[k]['name']}, which did not fail when it was tried again" for k in failed]
         wrong += [
             text for text, trial in zip(told, again) if not trial.status.startswith("failed: ")

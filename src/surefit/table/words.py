@@ -32,6 +32,10 @@ _BY_NAME: dict[str, tuple[str, str]] = {
         "Choosing among the models that were measured has cost at most this much.",
         "That a model outside the plan could not be better.",
     ),
+    "better than a constant": (
+        "Whether the columns help at all: the model is compared with always predicting the same.",
+        "That the model is good enough for its use, or that a constant is the best alternative.",
+    ),
     "calibration": (
         "Of the rows that are given a probability of 0.3, about 30 % are positive, to the distance stated.",
         "That a single row's probability is right, or that every group's is: see fairness.",
