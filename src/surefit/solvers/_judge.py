@@ -11,15 +11,8 @@ import numpy as np
 from ..certificate import Claim, Kind, Status
 from ..iterate import Iterate, Stop, Trace
 from ._methods import Setup
-from ._typing import Vector, as_generator, norm
-from .assumptions import (
-    gradient_claim,
-    hessian_claim,
-    lipschitz_claim,
-    smoothness_claim,
-    strong_convexity_claim,
-    subgradient_claim,
-)
+from ._premises import Premises
+from ._typing import Vector, norm
 from .grid import cell_radius, grid_claim, grid_size
 from .linesearch import Backtracking
 from .optimality import (
@@ -34,6 +27,27 @@ from .rates import Theorem, rate_bounds, rate_claim
 __all__ = ["Judge"]
 
 _EPS = float(np.finfo(np.float64).eps)
+_GRADIENT = {"gradient check"}
+_CONVEX = {"convexity", "strong convexity", "optimum", "smoothness", *_GRADIENT}
+# What a bound rests on, by the names of the claims that test it: contradicted, it is not claimed.
+_RESTS_ON = {
+    "stationary": _GRADIENT,
+    "suboptimality": {
+        "convexity",
+        "strong convexity",
+        "smoothness",
+        "subgradient check",
+        *_GRADIENT,
+    },
+    "strict local minimum": {"Hessian check", *_GRADIENT},
+    "convex rate": _CONVEX,
+    "strongly convex rate": _CONVEX,
+    "accelerated rate": _CONVEX,
+    "non-convex rate": {"optimum", "smoothness", *_GRADIENT},
+    "subgradient rate": {"convexity", "optimum", "subgradient check"},
+    "grid gap": {"Lipschitz"},
+    "grid bound": {"Lipschitz"},
+}
 
 
 @dataclass
@@ -48,15 +62,27 @@ class Judge:
     smoothness: float | None
     strong_convexity: float | None
     convex: bool
+    convex_is_stated: bool
     optimum: Vector | None
     lower_bound: float | None
     bound: float = field(init=False)  # what the criterion must come to
     gap_bound: float = field(init=False)
     estimates: list[float] = field(init=False, default_factory=list)
     last: Vector | None = field(init=False, default=None)
+    premises: Premises = field(init=False)
 
     def __post_init__(self) -> None:
         self.problem, self.x0 = self.setup.problem, self.setup.x0
+        self.premises = Premises(
+            setup=self.setup,
+            family=self.family,
+            has_hessian=self.has_hessian,
+            smoothness=self.smoothness,
+            strong_convexity=self.strong_convexity,
+            convex=self.convex,
+            convex_is_stated=self.convex_is_stated,
+            minimum_is_stated=self.optimum is not None or self.lower_bound is not None,
+        )
         self.start_value = self.value(self.x0)
         self.gap_bound = self.tol * max(1.0, abs(self.start_value))
         if self.residual is None:
@@ -81,13 +107,16 @@ class Judge:
             return lambda x: prox_residual(self.problem.gradient, prox, x)
         return None
 
-    def gap(self, x: Vector) -> float | None:
-        """A bound on the distance to the global minimum, by strong convexity."""
+    def gap(self, x: Vector, noise: float = 0.0) -> float | None:
+        """A bound on the distance to the global minimum, by strong convexity.
+
+        ``noise`` is the error of the gradient, which counts against the bound.
+        """
         m, prox = self.strong_convexity, self.setup.prox
         if not m or self.family not in ("smooth", "composite"):
             return None
         if prox is None:
-            return norm(self.problem.gradient(x)) ** 2 / (2 * m)
+            return (norm(self.problem.gradient(x)) + noise) ** 2 / (2 * m)
         if self.smoothness is None or self.method == "penalty":
             return None
         penalty = self.setup.penalty or (lambda x: 0.0)
@@ -99,6 +128,7 @@ class Judge:
             x,
             smoothness=self.smoothness,
             strong_convexity=m,
+            noise=noise,
         )
 
     @property
@@ -132,40 +162,24 @@ class Judge:
 
     def claims(self, x: Vector, trace: Trace, stop: Stop, n_iter: int) -> list[Claim]:
         """Everything that can be said."""
-        claims = [*self._about_the_functions(x), *self._about_the_point(x, stop, n_iter)]
+        premises = self.premises
+        about_f = premises.claims(x, self.optimum)
+        if n_iter and (minimum := self._minimum()) is not None and self._has_a_way:
+            lowest = min(trace.values)
+            about_f.append(premises.optimum_claim(x, lowest, minimum, self.optimum))
+        bounds = self._about_the_point(x, stop, n_iter)
         if n_iter:
-            claims += self._about_the_way(trace)
-        return claims
+            bounds += self._about_the_way(trace)
+        return about_f + [premises.withhold(c, _RESTS_ON.get(c.name, set())) for c in bounds]
 
-    def _about_the_functions(self, x: Vector) -> list[Claim]:
-        """Experiments on the gradient, the Hessian and the constants that the caller gave."""
-        value, gradient, x0 = self.problem.value, self.problem.gradient, self.x0
-        seed = self.setup.random_state
-        rng = as_generator(0 if seed is None else seed)  # a check that can be repeated
-        if self.family == "grid":
-            if self.setup.lipschitz is None or self.setup.bounds is None:
-                return []
-            corner, width = np.asarray(self.setup.bounds[0]), np.ptp(self.setup.bounds, axis=0)
-            box = [corner + width * rng.random(x0.shape) for _ in range(8)]
-            return [lipschitz_claim(value, self.setup.lipschitz, box)]
-        if self.family == "nonsmooth":
-            given = self.problem.has_gradient
-            return [subgradient_claim(value, gradient, x0, rng)] if given else []
-        claims = []
-        if self.problem.has_gradient:
-            claims.append(gradient_claim(value, gradient, x0, rng))
-        if self.has_hessian:
-            claims.append(hessian_claim(gradient, self.problem.hessian, x0, rng))
-        if not np.isfinite(x).all() or np.array_equal(x, x0):
-            return claims
-        # Only between start and end: the constants need hold no further than the run went.
-        segment = [x0 + part * (x - x0) for part in (0.0, *sorted(rng.random(3)), 1.0)]
-        noise = _EPS if self.problem.has_gradient else 1e-9
-        if self.smoothness is not None:
-            claims.append(smoothness_claim(gradient, self.smoothness, segment, noise))
-        if self.strong_convexity is not None:
-            claims.append(strong_convexity_claim(gradient, self.strong_convexity, segment, noise))
-        return claims
+    @property
+    def _has_a_way(self) -> bool:
+        """Whether every step of the run is known, so that theorems about it can be checked."""
+        return not self.setup.stochastic and self.family != "grid"
+
+    def _minimum(self) -> float | None:
+        """The minimum given, or the lower bound, or None."""
+        return self.lower_bound if self.optimum is None else self.value(self.optimum)
 
     def _about_the_point(self, x: Vector, stop: Stop, n_iter: int) -> list[Claim]:
         if self.family == "grid":
@@ -174,11 +188,22 @@ class Judge:
             return [self._about_the_best_iterate(x)]
         kind = "gradient norm" if self.setup.prox is None else "fixed-point residual"
         how = "" if self.problem.has_gradient else " (by central differences)"
-        convex = self.convex and self.setup.prox is None
+        # What a small gradient means globally is true of convex functions, if the gradient is right.
+        doubtful = self.premises.contradicted & {"convexity", "strong convexity", "gradient check"}
+        convex = self.convex and self.setup.prox is None and not doubtful
         claims = [stationary_claim(self.residual(x), self.bound, of=kind + how, convex=convex)]
-        gap = self.gap(x)
-        if gap is not None and self.strong_convexity:
-            claims.append(gap_claim(gap, self.strong_convexity, self.gap_bound))
+        gap, noisy = self.gap(x), self.gap(x, self.premises.curvature.noise)
+        if gap is not None and noisy is not None and self.strong_convexity:
+            smoothness = None if self.setup.prox is None else self.smoothness
+            claims.append(
+                gap_claim(
+                    noisy,
+                    self.strong_convexity,
+                    self.gap_bound,
+                    smoothness=smoothness,
+                    rounding=noisy - gap,
+                )
+            )
         if self.has_hessian and self.family == "smooth":
             stationary = claims[0].status is Status.HOLDS
             claims.append(
@@ -236,26 +261,17 @@ class Judge:
 
     def _about_the_way(self, trace: Trace) -> list[Claim]:
         """The convergence theorems, each checked at every step; the tightest goes into the trace."""
-        if self.setup.stochastic or self.family == "grid":
+        if not self._has_a_way:
             return []
-        claims, minimum = [], self.lower_bound
-        if self.optimum is not None:
-            minimum = self.value(self.optimum)
-        if minimum is not None:
-            lowest = min(trace.values)
-            text = f"f fell to {lowest:.6g}; the minimum (or lower bound) given is {minimum:.6g}"
-            floor = 16 * _EPS * max(abs(self.start_value), abs(minimum))
-            claims.append(
-                Claim.check(
-                    "optimum", text, Kind.EMPIRICAL, minimum - lowest, 0.0, "CVX-4", floor=floor
-                )
-            )
+        claims, minimum = [], self._minimum()
         for theorem in self._theorems(trace):
             distance = None if self.optimum is None else norm(self.x0 - self.optimum)
             if self.method == "projected" and self.setup.project and self.optimum is not None:
                 distance = norm(self.setup.project(self.x0) - self.optimum)
+            # A line search tests the descent inequality that a step of 1/L would take for granted.
+            searched = isinstance(self.setup.step, Backtracking) and theorem != "strongly convex"
             constants = {
-                "smoothness": self.smoothness,
+                "smoothness": None if searched else self.smoothness,
                 "strong_convexity": self.strong_convexity,
                 "distance": distance,
                 "start_gap": None if minimum is None else self.start_value - minimum,
@@ -267,7 +283,8 @@ class Judge:
                     theorem, trace, optimum=minimum or 0.0, gradient_norms=norms, **constants
                 )
             )
-            if theorem != "non-convex" and not trace.bounds:
+            promised = claims[-1].status is not Status.UNDECIDED
+            if theorem != "non-convex" and promised and not trace.bounds:
                 trace.bounds = rate_bounds(theorem, trace, **constants).tolist()
                 trace.bound_name = f"{theorem} bound ({claims[-1].source})"
         return claims

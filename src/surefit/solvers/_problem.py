@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,8 @@ class Problem:
         self._value_at: tuple[Vector | None, float] = (None, math.nan)
         self._gradient_at: tuple[Vector | None, Vector] = (None, x0)
         self.largest_gradient = 0.0
+        # Told of every gradient that is evaluated, with the point: see `_curvature.Path`.
+        self.observer: Callable[[Vector, Vector], None] | None = None
         start = self.value(x0)
         if not math.isfinite(start):
             raise ValueError(
@@ -75,6 +78,10 @@ class Problem:
         self._value_at = (x, value)
         return value
 
+    def known_value(self, x: Vector) -> float:
+        """f(x) where it was the last value evaluated, else NaN."""
+        return self._value_at[1] if x is self._value_at[0] else math.nan
+
     def gradient(self, x: Vector) -> Vector:
         """The whole gradient at x."""
         if x is self._gradient_at[0]:
@@ -89,6 +96,8 @@ class Problem:
             g = numerical_gradient(self.value, x)
         self._gradient_at = (x, g)
         self.largest_gradient = max(self.largest_gradient, norm(g))
+        if self.observer is not None:
+            self.observer(x, g)
         return g
 
     def batch_gradient(self, x: Vector, indices: NDArray[np.intp]) -> Vector:

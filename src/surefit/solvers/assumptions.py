@@ -29,12 +29,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..certificate import Claim, Kind
+from ._curvature import Curvature, Sample
 from ._typing import Gradient, Hessian, Objective, RandomState, Vector, as_generator, norm
 
 __all__ = [
     "gradient_claim",
     "hessian_claim",
     "lipschitz_claim",
+    "measured_convexity_claim",
+    "measured_smoothness_claim",
     "numerical_gradient",
     "smoothness_claim",
     "strong_convexity_claim",
@@ -42,6 +45,7 @@ __all__ = [
 ]
 
 _EPS = float(np.finfo(np.float64).eps)
+_STATED = 64  # units in the last place by which a stated constant may itself be rounded
 _TOO_CLOSE = "the points tried are too close together to tell"
 
 
@@ -139,17 +143,19 @@ def smoothness_claim(
 
     ``noise`` is the relative error of the gradient itself.
     """
-    observed, slack = 0.0, 0.0
-    for x, y, gx, gy in _pairs(grad, points):
-        observed = max(observed, norm(gx - gy) / norm(x - y))
-        slack = max(slack, 64 * noise * max(norm(gx), norm(gy)) / norm(x - y))
-    if observed == slack == 0.0:
+    return measured_smoothness_claim(_curvature(grad, points, noise), smoothness)
+
+
+def measured_smoothness_claim(curvature: Curvature, smoothness: float) -> Claim:
+    """The same from curvatures that were measured already."""
+    if curvature.pairs == 0:
         return Claim.undecided("smoothness", _TOO_CLOSE, Kind.EMPIRICAL, "CVX-6")
+    observed = curvature.largest
     statement = (
-        f"between the points tried the gradient changes by at most {observed:.6g} times the distance; "
-        f"L = {smoothness:.6g}"
+        f"between the {curvature.pairs} pairs of points tried the gradient changes by {observed:.6g} "
+        f"times the distance or less; L = {smoothness:.6g}"
     )
-    floor = smoothness * (1 + 64 * noise) + slack
+    floor = smoothness * (1 + _STATED * _EPS)
     return Claim.check(
         "smoothness", statement, Kind.EMPIRICAL, observed, smoothness, "CVX-6", floor=floor
     )
@@ -159,20 +165,22 @@ def strong_convexity_claim(
     grad: Gradient, strong_convexity: float, points: Iterable[Vector], noise: float = _EPS
 ) -> Claim:
     """Check that no pair of ``points`` shows a curvature below ``strong_convexity`` (0: convex)."""
-    curvature, slack = np.inf, 0.0
-    for x, y, gx, gy in _pairs(grad, points):
-        curvature = min(curvature, float((gx - gy) @ (x - y)) / norm(x - y) ** 2)
-        slack = max(slack, 64 * noise * max(norm(gx), norm(gy)) / norm(x - y))
+    return measured_convexity_claim(_curvature(grad, points, noise), strong_convexity)
+
+
+def measured_convexity_claim(curvature: Curvature, strong_convexity: float) -> Claim:
+    """The same from curvatures that were measured already."""
     name = "strong convexity" if strong_convexity > 0 else "convexity"
-    if curvature == np.inf:
+    if curvature.pairs == 0:
         return Claim.undecided(name, _TOO_CLOSE, Kind.EMPIRICAL, "CVX-7")
+    observed = curvature.smallest
     statement = (
-        f"between the points tried the smallest curvature is {curvature:.6g}; "
-        f"m = {strong_convexity:.6g}"
+        f"between the {curvature.pairs} pairs of points tried the smallest curvature is "
+        f"{observed:.6g}; m = {strong_convexity:.6g}"
     )
-    floor = curvature * (1 + 64 * noise) + slack
+    floor = observed + _STATED * _EPS * abs(strong_convexity)
     return Claim.check(
-        name, statement, Kind.EMPIRICAL, strong_convexity, curvature, "CVX-7", floor=floor
+        name, statement, Kind.EMPIRICAL, strong_convexity, observed, "CVX-7", floor=floor
     )
 
 
@@ -194,14 +202,10 @@ def lipschitz_claim(f: Objective, lipschitz: float, points: Iterable[Vector]) ->
     )
 
 
-def _pairs(
-    grad: Gradient, points: Iterable[Vector]
-) -> Iterable[tuple[Vector, Vector, Vector, Vector]]:
-    known = [(x, grad(x)) for x in points]
-    for (x, gx), (y, gy) in itertools.combinations(known, 2):
-        # Closer than this the difference of two gradients is mostly rounding.
-        if norm(x - y) > 1e-6 * max(norm(x), norm(y)):
-            yield x, y, gx, gy
+def _curvature(grad: Gradient, points: Iterable[Vector], noise: float) -> Curvature:
+    measured = Curvature(relative=noise)
+    measured.compare_all([Sample(x, grad(x)) for x in points])
+    return measured
 
 
 def _direction(x: Vector, random_state: RandomState) -> Vector:

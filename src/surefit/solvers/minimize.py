@@ -9,8 +9,10 @@ given                           claim
 nothing but f                   stationary: the gradient norm (or the fixed-point residual) is small
 ``grad``                        the gradient agrees with differences of f (a wrong one FAILS)
 ``hess``                        strict local minimum, only where the Hessian is safely positive definite
-``strong_convexity``            within :math:`\|\nabla f\|^2/(2m)` of the *global* minimum
-``smoothness``, ``optimum``     the convergence theorem held at every step of the run
+``strong_convexity``            within :math:`\|\nabla f\|^2/(2m)` of the *global* minimum, unless the run
+                                contradicts m
+``smoothness``, ``optimum``     the convergence theorem held at every step of the run, unless the run
+                                contradicts L, convexity or the optimum
 ``lipschitz``                   grid search: within G times the cell radius of the minimum over the box
 ==============================  ======================================================================
 
@@ -170,13 +172,16 @@ def minimize(
         Opposite corners of the box of a grid.
     smoothness, strong_convexity, lipschitz : float, optional
         L, m and G: the gradient is L-Lipschitz, :math:`f - \tfrac m2\|x\|^2` is convex (m = 0: f is
-        convex), f is G-Lipschitz. The first two are tried out along the way; a constant that does not
-        fit FAILS.
+        convex), f is G-Lipschitz. They cannot be proved from outside, but they are tested: between
+        consecutive gradients, between points spread over the run, and at its end along the directions of
+        smallest and largest curvature (at most 48 gradients more). A constant that the data contradict
+        FAILS, and no bound that rests on it holds; the others say "if the stated constants are right".
     convex : bool, optional
         Whether the theorems on convex functions are claimed; by default if ``strong_convexity`` or
         ``optimum`` is given.
     optimum : array-like of shape (n,), optional
-        A minimiser, where it is known: then the rate is checked at every step.
+        A minimiser, where it is known: then the rate is checked at every step. It FAILS when a lower value
+        is found, or when the gradient there is not zero.
     lower_bound : float, optional
         A number that f never falls below, for the non-convex rate; by default f(optimum).
     random_state : int, Generator, RandomState or None
@@ -229,6 +234,7 @@ def minimize(
             smoothness=smoothness,
             strong_convexity=strong_convexity,
             convex=vouched if convex is None else convex,
+            convex_is_stated=bool(convex) or strong_convexity is not None,
             optimum=target,
             lower_bound=lower_bound,
         )

@@ -69,13 +69,36 @@ def stationary_claim(
     return Claim.check("stationary", statement, Kind.STATIONARY, residual, bound, "CVX-5")
 
 
-def gap_claim(gap: float, strong_convexity: float, bound: float) -> Claim:
-    """Global optimality by strong convexity."""
+def gap_claim(
+    gap: float,
+    strong_convexity: float,
+    bound: float,
+    *,
+    smoothness: float | None = None,
+    rounding: float = 0.0,
+) -> Claim:
+    """Global optimality by strong convexity.
+
+    Parameters
+    ----------
+    gap : float
+        The bound on f(x) − f*, with the rounding of the gradient in it.
+    strong_convexity, smoothness : float
+        The stated constants that it rests on.
+    bound : float
+        The largest gap at which the claim holds.
+    rounding : float
+        The part of ``gap`` that is rounding of the gradient: it alone does not make the claim fail.
+    """
+    constants = f"m = {strong_convexity:.6g}"
+    if smoothness is not None:
+        constants += f", L = {smoothness:.6g}"
     statement = (
-        f"the objective is within {gap:.3g} of the global minimum, if f is "
-        f"{strong_convexity:.6g}-strongly convex"
+        f"the objective is within {gap:.3g} of the global minimum, if the stated constants are right "
+        f"({constants})"
     )
-    return Claim.check("suboptimality", statement, Kind.OPTIMAL, gap, bound, "CVX-7")
+    floor = bound + rounding
+    return Claim.check("suboptimality", statement, Kind.OPTIMAL, gap, bound, "CVX-7", floor=floor)
 
 
 def prox_residual(grad: Gradient, prox: Prox, x: Vector, t: float = 1.0) -> float:
@@ -92,11 +115,15 @@ def composite_gap(
     *,
     smoothness: float,
     strong_convexity: float,
+    noise: float = 0.0,
 ) -> float:
-    """An upper bound on F(x) − F* for F = f + penalty, from x and the constants L and m alone."""
+    """An upper bound on F(x) − F* for F = f + penalty, from x and the constants L and m alone.
+
+    ``noise`` is the error of the gradient; a prox moves by no more than its argument.
+    """
     t = 1.0 / smoothness
     after = prox(x - t * grad(x), t)
-    mapping = norm(x - after) / t
+    mapping = norm(x - after) / t + noise
     fall = (f(x) + penalty(x)) - (f(after) + penalty(after))
     return max(0.0, fall + mapping**2 * (0.5 / strong_convexity - 0.5 * t))
 
