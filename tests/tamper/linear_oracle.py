@@ -257,7 +257,8 @@ def objective(model: Any, X: Any, y: Any, k: int = 0) -> float:
 def optimum(model: Any, X: Any, y: Any) -> Any:
     """A tight fit of the problem that the parameters of a model state; cached by the parameters."""
     twin = _plain(model)
-    key = (repr(sorted(twin.get_params().items(), key=str)), type(twin), id(X), id(y))
+    data = (np.asarray(X).tobytes(), np.asarray(y).tobytes())
+    key = (repr(sorted(twin.get_params().items(), key=str)), type(twin), data)
     if key not in _OPTIMA:
         _OPTIMA[key] = twin.fit(X, y)
     return _OPTIMA[key]
@@ -452,6 +453,16 @@ def slackness(fits: Any, model: Any, claim: Claim) -> str:
     return ""
 
 
+def representer(fits: Any, model: Any, claim: Claim) -> str:
+    """The coefficients are the sum of the rows times the dual variables."""
+    k = problem_number(model, claim)
+    beta = np.atleast_2d(model.dual_coef_)[k]
+    sums, w = beta @ fits.rows.X, _coefficients(model)[k]
+    apart = float(np.abs(sums - w).max() / (np.abs(beta) @ np.abs(fits.rows.X)).max())
+    said = stated(claim, "are")
+    return "" if said is not None and apart <= 10.0 * said + 1e-9 else f"they are {apart:.3g} apart"
+
+
 # ------------------------------------------------------------------------ counts and single numbers
 
 
@@ -589,6 +600,7 @@ _FORMULAS = {
     "coefficients": coefficients,
     "optimality conditions": minimiser,
     "complementary slackness": slackness,
+    "dual variables": representer,
     "selection": recorded,
     "scores": recorded,
     "fold models": recorded,
