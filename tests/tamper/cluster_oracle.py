@@ -10,6 +10,7 @@ import scipy.special
 import scipy.stats
 
 from surefit import Claim
+from tests.tamper.fair_oracle import CHECKS as FAIR_CHECKS
 from tests.tamper.kernel_oracle import CHECKS as KERNEL_CHECKS
 from tests.tamper.linear_oracle import stated
 
@@ -142,7 +143,7 @@ def likelihood(fits: Any, model: Any, claim: Claim) -> str:
     value = float((joint.max(axis=1) if hard else scipy.special.logsumexp(joint, axis=1)).mean())
     if hasattr(model, "probabilities_"):
         p = np.asarray(model.probabilities_, dtype=np.float64)
-        prior = scipy.special.xlogy(model.alpha - 1, p) + scipy.special.xlogy(model.alpha - 1, 1 - p)
+        prior = scipy.special.xlogy(model.alpha, p) + scipy.special.xlogy(model.alpha, 1 - p)
         value += float(prior.sum()) / len(joint)
     return _near(value, stated(claim, " is"), 1e-6)
 
@@ -210,6 +211,7 @@ _MIXTURE: dict[str, Check] = {
 }
 CHECKS: dict[str, dict[str, Check]] = {
     **KERNEL_CHECKS,
+    **FAIR_CHECKS,
     "KMeans": _KMEANS,
     "MiniBatchKMeans": _KMEANS,
     "GaussianMixture": _MIXTURE,

@@ -187,15 +187,18 @@ def answers(model: Any, fits: Fits) -> dict[str, Any]:
             if takes_y and kind == "unseen":
                 continue
             arguments = (X, fits.rows.y) if takes_y else (X,)
-            found[f"{name} of {kind} rows"] = _answer(model, name, arguments)
+            extra = fits.rows.extra if kind == "known" else {}
+            found[f"{name} of {kind} rows"] = _answer(model, name, arguments, extra)
     return found
 
 
-def _answer(model: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+def _answer(model: Any, name: str, arguments: tuple[Any, ...], extra: dict[str, Any]) -> Any:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return getattr(model, name)(*arguments)
+            method = getattr(model, name)
+            known = inspect.signature(method).parameters
+            return method(*arguments, **{k: v for k, v in extra.items() if k in known})
         except Exception as error:
             return f"raises {type(error).__name__}"
 
