@@ -166,6 +166,67 @@ def parameters(fits: Any, model: Any, claim: Claim) -> str:
     return "" if np.allclose(products, unit, 1e-6, 1e-6) else "precisions_ is not the inverse"
 
 
+def _divergence(one: Any, other: Any) -> float:
+    """KL(one || other) of two mixtures with their components, given as weights, means, covariances."""
+    total = 0.0
+    for w, m, C, v, n, D in zip(*one, *other):
+        total += w * np.log(w / v)
+        if C is None:
+            p, q = m, n
+            total += w * float((scipy.special.rel_entr(p, q) + scipy.special.rel_entr(1 - p, 1 - q)).sum())
+            continue
+        P = np.linalg.inv(D)
+        logs = np.linalg.slogdet(D)[1] - np.linalg.slogdet(C)[1]
+        total += 0.5 * w * float(np.trace(P @ C) - len(m) + logs + (n - m) @ P @ (n - m))
+    return total
+
+
+def stationarity(fits: Any, model: Any, claim: Claim) -> str:
+    """One more EM step moves the model of (x, z) by no more than a few times what is stated."""
+    X = np.asarray(fits.rows.X, dtype=np.float64)
+    joint = _log_joint(model, X)
+    Q = np.exp(joint - scipy.special.logsumexp(joint, axis=1, keepdims=True))
+    if getattr(model, "hard", False):
+        Q = (joint == joint.max(axis=1, keepdims=True)).astype(float)
+    counts = Q.sum(axis=0)
+    weights = counts / len(X)
+    if hasattr(model, "probabilities_"):
+        means = (Q.T @ X + model.alpha) / (counts + 2.0 * model.alpha)[:, None]
+        old = (np.asarray(model.weights_), np.asarray(model.probabilities_), [None] * len(weights))
+        new = (weights, means, [None] * len(weights))
+    else:
+        means = (Q.T @ X) / counts[:, None]
+        parts = [((X - m).T * q) @ (X - m) for m, q in zip(means, Q.T)]
+        new = (weights, means, _shaped(model, parts, counts))
+        old = (np.asarray(model.weights_), np.asarray(model.means_), _covariances(model))
+    moved = min(_divergence(old, new), _divergence(new, old))
+    said = stated(claim, "by")
+    return "" if said is not None and moved <= 3.0 * said + 1e-12 else f"it moves by {moved:.3g}"
+
+
+def _shaped(model: Any, parts: list[Any], counts: Any) -> list[Any]:
+    """The covariances of an M-step, of the asked shape, with the ridge."""
+    p, ridge = len(parts[0]), model.reg_covar * np.eye(len(parts[0]))
+    kind = model.covariance_type
+    if kind == "tied":
+        return [sum(parts) / counts.sum() + ridge] * len(parts)
+    full = [part / count for part, count in zip(parts, counts)]
+    if kind == "spherical":
+        full = [np.trace(C) / p * np.eye(p) for C in full]
+    elif kind == "diag":
+        full = [np.diag(np.diag(C)) for C in full]
+    return [C + ridge for C in full]
+
+
+def least_variance(fits: Any, model: Any, claim: Claim) -> str:
+    """Every variance is at least what is stated, and far above the ridge."""
+    least = min(float(np.linalg.eigvalsh(C)[0]) for C in _covariances(model))
+    said, floor = stated(claim, "at least"), stated(claim, "reg_covar=")
+    if floor is None or abs(floor - model.reg_covar) > 1e-5 * floor:
+        return f"reg_covar is {model.reg_covar:g}, not {floor}"
+    return "" if said is not None and least >= 0.99 * said else f"the least is {least:.4g}"
+
+
 # ------------------------------------------------------------------------ factorisations
 
 
@@ -206,6 +267,8 @@ _MIXTURE: dict[str, Check] = {
     "log-likelihood": likelihood,
     "parameters": parameters,
     "weights": parameters,
+    "stationarity": stationarity,
+    "variance floor": least_variance,
     "monotone likelihood": record("lower_bounds_"),
     "monotone objective": record("lower_bounds_"),
 }

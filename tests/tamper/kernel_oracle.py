@@ -271,7 +271,7 @@ def _nearest(rows: Any, query: Any, k: int, skip: int | None) -> list[int]:
 def neighbours(fits: Any, model: Any, claim: Claim) -> str:
     """Lists of neighbours are those of a search by brute force."""
     if model.metric not in ("minkowski", "euclidean", "l2", "sqeuclidean") or model.p not in (2, None):
-        return "no oracle for this metric"
+        return _near_rows(fits, model)
     X = np.asarray(fits.rows.X)
     told = stated(claim, "of all")
     if told is not None and told != len(X):
@@ -284,6 +284,16 @@ def neighbours(fits: Any, model: Any, claim: Claim) -> str:
     return ""
 
 
+def _near_rows(fits: Any, model: Any) -> str:
+    """Neighbours under another metric, to rounding."""
+    if model.metric != "manhattan":
+        return "no oracle for this metric"
+    distances = scipy.spatial.distance.cdist(fits.rows.unseen, fits.rows.X, "cityblock")
+    found, _ = model.kneighbors(fits.rows.unseen)
+    nearest = np.sort(distances, axis=1)[:, : found.shape[1]]
+    return "" if np.allclose(found, nearest, 1e-9, 1e-12) else "a query has nearer rows"
+
+
 def rows_kept(fits: Any, model: Any, claim: Claim) -> str:
     """The stored rows and targets are those of the data, and predictions are their votes or means."""
     X, y = np.asarray(fits.rows.X), fits.rows.y
@@ -291,16 +301,19 @@ def rows_kept(fits: Any, model: Any, claim: Claim) -> str:
         return "the stored rows are others"
     if y is None:
         return ""
-    k = model.n_neighbors
-    if model.weights not in ("uniform", None):
-        return "" if k == fits.model.n_neighbors else "no oracle for weighted votes"
-    for row, answer in zip(fits.rows.unseen, model.predict(fits.rows.unseen)):
-        targets = np.asarray(y)[_nearest(X, row, k, None)]
+    metric = {"minkowski": "euclidean", "manhattan": "cityblock"}[model.metric]
+    distances = scipy.spatial.distance.cdist(fits.rows.unseen, X, metric)
+    order = np.argsort(distances, axis=1, kind="stable")[:, : model.n_neighbors]
+    near = np.take_along_axis(distances, order, axis=1)
+    share = np.ones_like(near) if model.weights in ("uniform", None) else 1.0 / near
+    for row, answer in enumerate(model.predict(fits.rows.unseen)):
+        targets, weights = np.asarray(y)[order[row]], share[row]
         if hasattr(model, "classes_"):
-            labels, counts = np.unique(targets, return_counts=True)
-            if answer != labels[counts.argmax()]:
-                return f"predict answers {answer!r}, the vote is {labels[counts.argmax()]!r}"
-        elif not np.isclose(answer, targets.mean()):
+            labels = np.unique(targets)
+            vote = labels[np.argmax([weights[targets == label].sum() for label in labels])]
+            if answer != vote:
+                return f"predict answers {answer!r}, the vote is {vote!r}"
+        elif not np.isclose(answer, weights @ targets / weights.sum()):
             return "predict is not the mean of the neighbours"
     return ""
 
@@ -335,6 +348,25 @@ def part_of(name: str) -> Check:
     return check
 
 
+# ------------------------------------------------------------------------ Bayes' rule
+
+
+def frequencies(fits: Any, model: Any, claim: Claim) -> str:
+    """The priors are the frequencies of the classes, to what is stated."""
+    y = np.asarray(fits.rows.y)
+    apart = max(abs(p - (y == c).mean()) for p, c in zip(model.priors_, model.classes_))
+    said = stated(claim, "within")
+    return "" if said is not None and apart <= said + 1e-9 else f"they are {apart:.3g} apart"
+
+
+def largest_posterior(fits: Any, model: Any, claim: Claim) -> str:
+    """Every row is predicted as a class with the largest posterior."""
+    X = np.asarray(fits.rows.X)
+    logs = [np.log(p) + d.log_prob(X) for p, d in zip(model.priors_, model.densities_)]
+    labels = np.asarray(model.classes_)[np.argmax(logs, axis=0)]
+    return "" if np.array_equal(model.predict(X), labels) else "a row has another label"
+
+
 _MACHINE: dict[str, Check] = {
     "duality gap": machine_gap,
     "dual feasibility": multipliers,
@@ -359,6 +391,7 @@ CHECKS: dict[str, dict[str, Check]] = {
     "KNeighborsClassifier": _NEIGHBOURS,
     "KNeighborsRegressor": _NEIGHBOURS,
     "NearestNeighbors": _NEIGHBOURS,
+    "BayesClassifier": {"priors": frequencies, "Bayes rule": largest_posterior},
     "OneVsRestClassifier": _PARTS,
     "OneVsOneClassifier": _PARTS,
 }

@@ -25,6 +25,8 @@ NOT_ASKED = re.compile(
     "fit|partial_fit|set_|get_|save|verify|sample|sparsify|densify|audit|path|attack|inverse|summary"
 )
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|nan|inf)\b")
+WITHIN = re.compile(r"\bwithin ([\d.]+(?:e[-+]?\d+)?)")
+SHARES = re.compile(r"[\d.]+(?:e[-+]?\d+)? %|; the coefficients are within.*")
 NEAR = 1e-9  # predictions that differ by less, relatively, are the same
 Oracle = Callable[[Fits, Any, Certificate, set[str]], str]
 
@@ -164,11 +166,25 @@ class Law:
         if not false and self.oracle is None:
             false = "no oracle"
         if not false and self.oracle is not None:
-            asked = held if different else new
+            asked = held if different else new - self._weaker(changed, certificate)
             false = self.oracle(self.fits, changed, certificate, asked)
         if not false:
             return Verdict(TRUE, change)
         return Verdict(UNCAUGHT, change, f"{false}; {how}holds: {', '.join(sorted(held))}")
+
+    def _weaker(self, changed: Any, certificate: Certificate) -> set[str]:
+        """Claims about the same problem that leave more room than before: as true as before.
+
+        A witness that was changed makes a bound wider; the model and its parameters are the same.
+        """
+        if not _identical(changed.get_params(), self.model.get_params()):
+            return set()
+        before = {claim.name: claim.statement for claim in self.certificate.claims}
+        return {
+            claim.name
+            for claim in certificate.claims
+            if claim.name in before and _is_wider(before[claim.name], claim.statement)
+        }
 
     def _verify(self, model: Any) -> Certificate | str:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -279,6 +295,14 @@ def _compared(one: Certificate, other: Certificate) -> tuple[list[str], set[str]
 def _plain(name: str) -> str:
     """A name whose labels are spelled alike as integers and as floats."""
     return re.sub(r"(\d)\.0\b", r"\1", name)
+
+
+def _is_wider(one: str, other: str) -> bool:
+    """The same sentence with a larger first number after "within"; shares in percent are not compared."""
+    before, after = WITHIN.search(one), WITHIN.search(other)
+    if before is None or after is None or float(after[1]) < float(before[1]):
+        return False
+    return _same_words(*(SHARES.sub("", WITHIN.sub("", words, count=1)) for words in (one, other)))
 
 
 def _same_words(one: str, other: str) -> bool:
