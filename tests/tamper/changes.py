@@ -1,8 +1,8 @@
 """Every change that the law tries, made from the type of a value alone.
 
-:func:`places` finds what can be changed in a fitted model: parameters, public fitted attributes, the entries of
-lists and dictionaries, nested estimators, kernels and the weights of modules. :func:`altered` yields the other
-values for one place; :func:`replaced` puts one there without touching the model.
+:func:`places` finds what can be changed in a fitted model: parameters, public fitted attributes, the entries
+of lists and dictionaries, nested estimators, kernels and the weights of modules. :func:`altered` yields the
+other values for one place; :func:`replaced` puts one there without touching the model.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -139,11 +138,6 @@ def spelled(place: Place) -> str:
 
 
 # ------------------------------------------------------------------------ what
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """No value that any model takes."""
 
 
 def altered(value: Any, allowed: Any = ()) -> Iterator[tuple[str, Any]]:

@@ -161,7 +161,9 @@ def parameters(fits: Any, model: Any, claim: Claim) -> str:
     elif model.covariance_type == "tied":
         products = [model.covariances_ @ model.precisions_]
     else:
-        return "" if np.allclose(model.covariances_ * model.precisions_, 1.0, 1e-6) else "no inverse"
+        return (
+            "" if np.allclose(model.covariances_ * model.precisions_, 1.0, 1e-6) else "no inverse"
+        )
     unit = np.eye(fits.rows.X.shape[1])
     return "" if np.allclose(products, unit, 1e-6, 1e-6) else "precisions_ is not the inverse"
 
@@ -173,7 +175,9 @@ def _divergence(one: Any, other: Any) -> float:
         total += w * np.log(w / v)
         if C is None:
             p, q = m, n
-            total += w * float((scipy.special.rel_entr(p, q) + scipy.special.rel_entr(1 - p, 1 - q)).sum())
+            total += w * float(
+                (scipy.special.rel_entr(p, q) + scipy.special.rel_entr(1 - p, 1 - q)).sum()
+            )
             continue
         P = np.linalg.inv(D)
         logs = np.linalg.slogdet(D)[1] - np.linalg.slogdet(C)[1]

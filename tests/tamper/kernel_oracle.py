@@ -112,9 +112,11 @@ def _kernel_of(fits: Any, model: Any, X: Any) -> Any:
 def machine_gap(fits: Any, model: Any, claim: Claim) -> str:
     """The primal objective, compared with that of a tight fit."""
     within = stated(claim, "within")
-    tight = clone(model).set_params(tol=1e-12, certify=False, probability=False) if hasattr(
-        model, "classes_"
-    ) else clone(model).set_params(tol=1e-12, certify=False)
+    tight = (
+        clone(model).set_params(tol=1e-12, certify=False, probability=False)
+        if hasattr(model, "classes_")
+        else clone(model).set_params(tol=1e-12, certify=False)
+    )
     key = (type(tight), repr(sorted(tight.get_params().items(), key=str)), id(fits.rows))
     if key not in _TIGHT:
         _TIGHT[key] = tight.fit(fits.rows.X, fits.rows.y)
@@ -174,7 +176,9 @@ def conditions(fits: Any, model: Any, claim: Claim) -> str:
         r = t - z
         outside = np.maximum(np.abs(r) - model.epsilon, 0.0)
         inside = np.maximum(model.epsilon - np.sign(beta) * r, 0.0)
-        wrong = np.where(np.abs(beta) <= 1e-9 * c, outside, np.abs(np.sign(beta) * r - model.epsilon))
+        wrong = np.where(
+            np.abs(beta) <= 1e-9 * c, outside, np.abs(np.sign(beta) * r - model.epsilon)
+        )
         wrong = np.where(np.abs(beta) >= c * (1 - 1e-9), inside, wrong)
     return "" if wrong.max() <= 1.05 * said + 1e-9 else f"a row is {wrong.max():.3g} off"
 
@@ -270,7 +274,10 @@ def _nearest(rows: Any, query: Any, k: int, skip: int | None) -> list[int]:
 
 def neighbours(fits: Any, model: Any, claim: Claim) -> str:
     """Lists of neighbours are those of a search by brute force."""
-    if model.metric not in ("minkowski", "euclidean", "l2", "sqeuclidean") or model.p not in (2, None):
+    if model.metric not in ("minkowski", "euclidean", "l2", "sqeuclidean") or model.p not in (
+        2,
+        None,
+    ):
         return _near_rows(fits, model)
     X = np.asarray(fits.rows.X)
     told = stated(claim, "of all")
@@ -378,7 +385,9 @@ _NEIGHBOURS: dict[str, Check] = {
     "exact neighbours": neighbours,
     "training rows kept": rows_kept,
 }
-_PARTS = {name: part_of(name) for name in ("duality gap", "complementary slackness", "dual variables")}
+_PARTS = {
+    name: part_of(name) for name in ("duality gap", "complementary slackness", "dual variables")
+}
 CHECKS: dict[str, dict[str, Check]] = {
     "SVC": _MACHINE,
     "SVR": _MACHINE,

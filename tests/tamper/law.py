@@ -52,9 +52,14 @@ class Verdict:
 # ------------------------------------------------------------------------ the changes of a model
 
 
+def _bare(fits: Fits) -> Any:
+    """The model without a recorded certificate, or for a table with one that its sections repeat."""
+    return stripped(fits.model) if fits.case.seal is None else fits.model
+
+
 def changes_of(fits: Fits) -> Iterator[Change]:
     """All changes of one fitted model."""
-    model = stripped(fits.model)
+    model = _bare(fits)
     for place in places(model):
         value = look(model, place)
         for name, other in altered(value, _constraints(model, place)):
@@ -68,7 +73,9 @@ def changes_of(fits: Fits) -> Iterator[Change]:
             if not _identical(value, other):
                 yield Change(spelled(place), f"of {whose}", _builder(model, place, other))
     for whose, twin in fits.others.items():
-        yield Change("all attributes", f"of {whose}", lambda twin=twin: _with_attributes(model, twin))
+        yield Change(
+            "all attributes", f"of {whose}", lambda twin=twin: _with_attributes(model, twin)
+        )
     yield from _loose(model)
 
 
@@ -113,7 +120,9 @@ def _identical(one: Any, other: Any) -> bool:
             return all(_identical(a, b) for a, b in zip(one.ravel(), other.ravel()))
         return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f"))
     if sp.issparse(one):
-        return bool(one.shape == other.shape and (one != other).nnz == 0 and one.dtype == other.dtype)
+        return bool(
+            one.shape == other.shape and (one != other).nnz == 0 and one.dtype == other.dtype
+        )
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(_identical, one, other))
     if isinstance(one, dict):
@@ -141,7 +150,7 @@ class Law:
 
     def __init__(self, fits: Fits, oracle: Oracle | None = None) -> None:
         self.fits, self.oracle = fits, oracle
-        self.model = stripped(fits.model)
+        self.model = _bare(fits)
         self.answers = answers(self.model, fits)
         self.certificate = self._verify(self.model)
         assert not isinstance(self.certificate, str), self.certificate
@@ -149,6 +158,8 @@ class Law:
     def judge(self, change: Change) -> Verdict:
         """The verdict on a change."""
         changed = change.build()
+        if self.fits.case.seal is not None:
+            changed = self.fits.case.seal(changed)
         certificate = self._verify(changed)
         if isinstance(certificate, str):
             words = certificate
@@ -231,7 +242,8 @@ def _methods(cls: type) -> list[tuple[str, bool]]:
             continue
         needed = [p.name for p in given if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
         first = given[0].name if given else ""
-        if needed in (["X", "y"], ["X"]) or (first == "X" and not needed):
+        rows = first in ("X", "source", "table")
+        if needed == ["X", "y"] or (rows and needed in ([first], [])):
             takes_y = "y" in needed or (len(given) > 1 and given[1].name == "y")
             found.append((name, takes_y))
     return found
@@ -245,10 +257,14 @@ def _alike(one: Any, other: Any) -> bool:
         same = isinstance(other, list | tuple) and isinstance(one, list | tuple)
         return same and len(one) == len(other) and all(map(_alike, one, other))
     if hasattr(one, "__dataclass_fields__"):
-        return type(one) is type(other) and all(map(_alike, vars(one).values(), vars(other).values()))
+        return type(one) is type(other) and all(
+            map(_alike, vars(one).values(), vars(other).values())
+        )
     if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all(
-            _alike(one[key], other[key]) for key in one
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()
+            and all(_alike(one[key], other[key]) for key in one)
         )
     a, b = (np.asarray(v.toarray() if sp.issparse(v) else v) for v in (one, other))
     if a.shape != b.shape:

@@ -26,7 +26,9 @@ from surefit.linear_model import (
 
 __all__ = ["CHECKS", "binary_problems", "objective", "optimum", "stated"]
 
-ROUNDING = 1e-9  # of the objective: far above what float64 does here, far below what a claim may hide
+ROUNDING = (
+    1e-9  # of the objective: far above what float64 does here, far below what a claim may hide
+)
 NUMBER = r"([-+]?\d[\d.,]*(?:e[-+]?\d+)?)"
 
 
@@ -167,7 +169,10 @@ def _svc(model: Any, X: Any, y: Any, k: int) -> float:
         w = _coefficients(model)[k]
         norm = float(np.abs(w).sum())
         if model.fit_intercept and model.penalize_intercept:
-            norm += abs(float(_intercepts(model, len(_coefficients(model)))[k])) / model.intercept_scaling
+            norm += (
+                abs(float(_intercepts(model, len(_coefficients(model)))[k]))
+                / model.intercept_scaling
+            )
     else:
         norm = _half_norm(model, k)
     return float(norm + weights @ loss)
@@ -346,7 +351,7 @@ def consistent(fits: Any, model: Any) -> str:
 
 
 def duality_gap(fits: Any, model: Any, claim: Claim) -> str:
-    """The objective stated is that of the formula, and its distance from the least is at most what is stated."""
+    """The objective is that of the formula, and its distance from the least is at most what is stated."""
     if wrong := consistent(fits, model):
         return wrong
     X, y, k = fits.rows.X, fits.rows.y, problem_number(model, claim)
@@ -429,7 +434,9 @@ def zeros(fits: Any, model: Any, claim: Claim) -> str:
     best = _coefficients(optimum(model, fits.rows.X, fits.rows.y))
     count = stated(claim, "")
     sure = int(((_coefficients(model) == 0) & (np.abs(best) <= 1e-9)).sum())
-    return "" if count is not None and count <= sure else f"{sure} coefficients are zero, not {count}"
+    return (
+        "" if count is not None and count <= sure else f"{sure} coefficients are zero, not {count}"
+    )
 
 
 def slackness(fits: Any, model: Any, claim: Claim) -> str:

@@ -1,9 +1,9 @@
 """Whether the claims about a changed model are true, decided without surefit's duality and claims code.
 
-An oracle computes the number that a claim states by its own formula, from what the model *does*: its predictions
-or decision function on the rows of the fit, and its coefficients. The least objective comes from a tight fit,
-whose objective the same formula evaluates: it lies above the minimum, so that the distance found is at most the
-true one, and a claim that it refutes is false.
+An oracle computes the number that a claim states by its own formula, from what the model *does*: its
+predictions or decision function on the rows of the fit, and its coefficients. The least objective comes from
+a tight fit, whose objective the same formula evaluates: it lies above the minimum, so that the distance found
+is at most the true one, and a claim that it refutes is false.
 
 A claim that says what it said before, about a model that answers as before, is as true as before. All others
 must be confirmed here; a claim for which there is no formula counts as false.
