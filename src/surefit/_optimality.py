@@ -17,6 +17,7 @@ from .certificate import ROUNDING_LIMIT, Claim, Kind, Status
 __all__ = ["INFORMATIVE_SHARE", "gradient_claim", "optimality_claim", "outcome_claim", "scientific"]
 
 INFORMATIVE_SHARE = 0.01  # a gap above one percent of the range says too little to be a success
+TINY_RANGE = 1e-9  # of the constant model's objective: no range is smaller
 TINY_SHARE = 1e-6  # rounding below this share of the objective is as good as none
 
 
@@ -61,7 +62,7 @@ def optimality_claim(
     """
     gap, noise = primal - dual if gap is None else gap, floor + stored
     shown = max(gap, noise)
-    share = _share(shown, null - dual)
+    share = _share(shown, null - dual, null)
     if primal == math.inf:
         outside = f"{subject}: the coefficients break a constraint of the problem"
         return Claim.check(name, outside, Kind.OPTIMAL, math.inf, bound, source)
@@ -160,9 +161,13 @@ def gradient_claim(
     return claim
 
 
-def _share(gap: float, width: float) -> float:
-    """The gap as a share of the range: all of it where the constant model is optimal."""
-    if gap > 0.0 >= width:
+def _share(gap: float, width: float, null: float) -> float:
+    """The gap as a share of the range, which is a billionth of the constant model's objective at least.
+
+    Where the constant model is optimal, a gap is informative if it is tiny next to the objective.
+    """
+    width = max(width, TINY_RANGE * abs(null))
+    if gap > 0.0 and width == 0.0:
         return math.inf
     return gap / width if width > 0.0 else 0.0
 

@@ -143,6 +143,8 @@ class OneVsRestClassifier(Reduction):
             yield f"multilabel_ is {self.multilabel_!r}, and y has the shape {np.shape(y)}"
         elif several and not np.array_equal(self.classes_, np.arange(y.shape[1])):
             yield f"classes_ must number the {y.shape[1]} columns of y"
+        elif not several and self.sparse_labels_:
+            yield "sparse_labels_ is for indicator matrices, and y has one label a row"
         yield from super()._inconsistencies(X, y, sample_weight)
 
     def _labels(self) -> Any:

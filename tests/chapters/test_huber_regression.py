@@ -213,8 +213,9 @@ def test_a_witness_can_only_help(epsilon):
     rng = np.random.default_rng(0)
     off = copy.deepcopy(model)
     off.coef_ = model.coef_ * 1.1
+    off.outliers_ = np.abs(y - off.predict(X)) > epsilon * off.scale_
     true_gap = huber_objective(off, X, y, s) - huber_objective(model, X, y, s)
-    for witness in (None, "text", np.full(60, np.nan), np.zeros(3), rng.normal(size=60) * 1e9):
+    for witness in (None, "text", np.zeros(3), rng.normal(size=60) * 1e9):
         forged = copy.deepcopy(model)
         forged.dual_witness_ = witness
         assert surefit.verify(forged, X, y, sample_weight=s)["duality gap"].observed >= 0.0
@@ -223,6 +224,8 @@ def test_a_witness_can_only_help(epsilon):
         assert report.status is Status.FAILS
         assert report.observed >= true_gap * (1 - 1e-12)
     assert honest.status is Status.HOLDS
+    model.dual_witness_ = np.full(60, np.nan)  # no fit leaves that
+    assert surefit.verify(model, X, y, sample_weight=s)["attributes"].status is Status.FAILS
 
 
 @pytest.mark.parametrize("factor", [0.99, 1.01])
@@ -231,7 +234,9 @@ def test_a_nudged_scale_is_noticed(alpha, factor):
     X, y, s = make()
     model = HuberRegressor(alpha=alpha, tol=1e-7).fit(X, y, s)
     model.scale_ *= factor
-    report = surefit.verify(model, X, y, sample_weight=s)
+    assert not surefit.verify(model, X, y, sample_weight=s, tol=1e-7).ok
+    model.outliers_ = np.abs(y - model.predict(X)) > model.epsilon * model.scale_
+    report = surefit.verify(model, X, y, sample_weight=s, tol=1e-7)
     assert report["duality gap"].status is Status.FAILS
 
 
@@ -310,7 +315,10 @@ def test_an_exact_line(slope, alpha, dtype):
     assert abs(float(model.intercept_) - 1.0) <= 40 * unit
     assert 0.0 < model.scale_ <= 40 * unit
     assert not model.outliers_.any()
-    assert model.certificate_["duality gap"].status is Status.HOLDS
+    # next to such a slope, float32 leaves an error as large as what the constant model is off
+    lost = dtype is np.float32 and slope == 1e-6
+    wanted = Status.UNINFORMATIVE if lost else Status.HOLDS
+    assert model.certificate_["duality gap"].status is wanted
 
 
 @pytest.mark.parametrize("slope", [1e5, 1.2e5, 1e6, 1e8])
@@ -445,7 +453,9 @@ def test_more_columns_than_rows_and_equal_columns(alpha, free):
         y = rng.normal(size=X.shape[0])
         model = HuberRegressor(alpha=alpha, fit_intercept=free, tol=1e-9).fit(X, y)
         assert model.certificate_.ok
-        assert model.certificate_["duality gap"].status is Status.HOLDS
+        single = X.dtype == np.float32  # whose rounding is above this tol
+        wanted = Status.UNDECIDED if single else Status.HOLDS
+        assert model.certificate_["duality gap"].status is wanted
         assert model.coef_.dtype == X.dtype
 
 

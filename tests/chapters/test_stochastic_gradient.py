@@ -479,8 +479,8 @@ def test_nothing_is_below_the_bound(loss, penalty):
     model = fit_quietly(kind(loss, max_iter=30, **options), X, target, sample_weight=s)
     for certificate in (model.certificate_, surefit.verify(model, X, target, sample_weight=s)):
         assert certificate.ok
-        claim = certificate["duality gap"]
-        assert claim.status is Status.HOLDS
+        claim = certificate["duality gap"]  # within what was asked for, be it of any use or not
+        assert claim.status in (Status.HOLDS, Status.UNINFORMATIVE)
         w, b = model.coef_.ravel(), model.intercept_[0]
         bound = objective(model, X, target, w, b, s) - claim.observed
         for seed in range(3):
@@ -507,18 +507,18 @@ def test_the_dual_point_is_a_witness_and_not_trusted(loss):
     long = fit_quietly(kind(loss, average=True, max_iter=2000, tol=None, **options), X, target)
     best = objective(model, X, target, long.coef_.ravel(), long.intercept_[0])
     here = objective(model, X, target, model.coef_.ravel(), model.intercept_[0])
-    own = model._certify(X, target, None, full=False)[0].observed
+    own = model._certify(X, target, None, full=False, tol=1e-3)[0].observed
     rng = np.random.default_rng(0)
     without = copy.deepcopy(model)
     del without.dual_
-    unaided = without._certify(X, target, None, full=False)[0].observed
+    unaided = without._certify(X, target, None, full=False, tol=1e-3)[0].observed
     assert here - best <= own * (1 + 1e-9) <= unaided * (1 + 1e-9)
     for forged in (
         1e3 * rng.standard_normal((1, N)), np.full((1, N), np.nan), np.zeros((1, N)),
         np.full((1, N), np.inf), np.ones((2, 3)), -model.dual_,
     ):  # fmt: skip
         without.dual_ = forged
-        found = without._certify(X, target, None, full=False)[0].observed
+        found = without._certify(X, target, None, full=False, tol=1e-3)[0].observed
         assert here - best <= found * (1 + 1e-9) <= unaided * (1 + 1e-9)
 
 
@@ -545,7 +545,7 @@ def test_a_gap_that_is_asked_for_and_not_reached_fails_with_a_remedy():
     quiet = clone(model).set_params(max_gap=None).fit(X, signs(y))  # a warning would be an error
     claim = quiet.certificate_["duality gap"]
     assert claim.status is Status.HOLDS
-    assert "% of the objective at w = 0" in claim.statement
+    assert "% of the way down from the constant model" in claim.statement
     none = clone(model).set_params(certify=False).fit(X, signs(y))
     assert not hasattr(none, "certificate_")
     assert not hasattr(none, "dual_")

@@ -104,7 +104,7 @@ def test_a_forged_trace_is_noticed():
     model = GaussianMixture(3, init_params="random", random_state=0, max_iter=300).fit(X)
     bounds = model.lower_bounds_
     forged = [
-        {"lower_bounds_": [*bounds[:-1], bounds[-1] + 1.0], "lower_bound_": bounds[-1] + 1.0},
+        {"lower_bounds_": [bound + 1.0 for bound in bounds], "lower_bound_": bounds[-1] + 1.0},
         {"lower_bounds_": [bounds[1], bounds[0], *bounds[2:]]},
         {"lower_bound_": bounds[-1] + 1e-3},
         {"lower_bounds_": bounds[1:], "ridge_slacks_": model.ridge_slacks_[1:]},

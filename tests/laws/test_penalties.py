@@ -58,6 +58,144 @@ def test_a_broken_penalty_is_caught(base, args, law, changes):
         check_penalty(broken(base, *args, **changes))
 
 
+# ---------------------------------------------------------------------------- penalties on blocks
+
+
+class Blocks(Penalty):
+    """alpha times the sum of a norm over blocks; a user writes one like this, with a prox that shrinks blocks."""
+
+    strong_convexity = 0.0
+
+    def __init__(self, alpha=0.4):
+        self.alpha = alpha
+
+    def blocks(self, w):
+        """Views of w as vectors."""
+        raise NotImplementedError
+
+    def value(self, w):
+        return self.alpha * sum(float(np.linalg.norm(b)) for b in self.blocks(w))
+
+    def prox(self, w, step):
+        shrunk = w.copy()
+        for block in self.blocks(shrunk):
+            length = np.linalg.norm(block)
+            block *= max(0.0, 1.0 - step * self.alpha / length) if length > 0 else 0.0
+        return shrunk
+
+    def largest(self, v):
+        return max(float(np.linalg.norm(b)) for b in self.blocks(v))
+
+    def conjugate(self, v):
+        return 0.0 if self.largest(v) <= self.alpha * (1 + 1e-12) else math.inf
+
+    def feasible_scale(self, v):
+        return min(1.0, self.alpha / self.largest(v)) if self.largest(v) > 0 else 1.0
+
+
+class WholeNorm(Blocks):
+    """All coefficients are one group."""
+
+    def blocks(self, w):
+        return [w.reshape(-1)]
+
+
+class Rows(Blocks):
+    """The l21 norm: each row of a matrix is a group, a vector is a matrix of one column."""
+
+    def blocks(self, w):
+        return list(w.reshape(len(w), -1))
+
+
+class Groups(Blocks):
+    """The group lasso for stated groups of five features."""
+
+    def blocks(self, w):
+        return [w[:2], w[2:]]
+
+
+class Nuclear(Blocks):
+    """The sum of the singular values of a matrix; a vector is one column."""
+
+    def spectrum(self, w):
+        return np.linalg.svd(w.reshape(len(w), -1), full_matrices=False)
+
+    def value(self, w):
+        return self.alpha * float(self.spectrum(w)[1].sum())
+
+    def prox(self, w, step):
+        U, size, V = self.spectrum(w)
+        return ((U * np.maximum(size - step * self.alpha, 0.0)) @ V).reshape(w.shape)
+
+    def largest(self, v):
+        return float(self.spectrum(v)[1].max())
+
+
+class RidgedGroups(Groups):
+    """The same with a quadratic part, which is strongly convex."""
+
+    strong_convexity = 0.6
+
+    def value(self, w):
+        return super().value(w) + 0.3 * float(w @ w)
+
+    def prox(self, w, step):
+        return super().prox(w / (1 + 0.6 * step), step / (1 + 0.6 * step))
+
+    def conjugate(self, v):
+        return sum(max(0.0, np.linalg.norm(b) - self.alpha) ** 2 / 1.2 for b in self.blocks(v))
+
+    def feasible_scale(self, v):
+        return 1.0
+
+
+FIVE = ((5,),)
+ON_BLOCKS = [
+    (WholeNorm(), None), (WholeNorm(30.0), None), (Rows(), None), (Nuclear(), None), (Nuclear(3.0), None),
+    (Groups(), FIVE), (Groups(5.0), FIVE), (RidgedGroups(), FIVE), (Rows(), ((2, 2), (7, 3))),
+]  # fmt: skip
+
+
+@pytest.mark.spec("CVX-10")
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("penalty", "shapes"), ON_BLOCKS)
+def test_a_penalty_on_blocks_obeys_the_laws(penalty, shapes, seed):
+    given = {} if shapes is None else {"shapes": shapes}
+    check_penalty(penalty, np.random.default_rng(seed), **given)
+
+
+def by_entry(self, w, step):
+    """Soft thresholding, which is right for groups of one only."""
+    return np.sign(w) * np.maximum(np.abs(w) - step * self.alpha, 0.0)
+
+
+def too_far(self, w, step):
+    return Blocks.prox(self, w, 1.05 * step)
+
+
+def whole(self, w, step):
+    """Shrinks all groups together."""
+    return WholeNorm(self.alpha).prox(w, step)
+
+
+BROKEN_ON_BLOCKS = [
+    (Groups, {"prox": by_entry}, "Moreau"),
+    (Groups, {"prox": too_far}, "Moreau"),
+    (Groups, {"prox": whole}, "prox is a minimiser"),
+    (Groups, {"strong_convexity": 0.05}, "strong_convexity"),
+    (RidgedGroups, {"strong_convexity": 0.55}, "strong_convexity"),
+    (RidgedGroups, {"strong_convexity": 0.65}, "strong_convexity"),
+    (Groups, {"feasible_scale": lambda self, v: min(1.0, 0.4 / np.abs(v).max())}, "feasible_scale|Moreau"),
+    (Groups, {"largest": lambda self, v: float(np.linalg.norm(v))}, "maximal|Moreau"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "changes", "law"), BROKEN_ON_BLOCKS)
+def test_a_broken_penalty_on_blocks_is_caught(base, changes, law):
+    with pytest.raises(AssertionError, match=law):
+        check_penalty(broken(base, **changes), shapes=FIVE)
+
+
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("l1_ratio", [0.0, 0.2, 0.5, 1.0])
 def test_elastic_net_against_mpmath(l1_ratio, positive):

@@ -21,7 +21,7 @@ from .._attributes import storage_eps
 from .._exact_order import UNIT
 from .._namespace import to_numpy
 from ..certificate import ROUNDING_LIMIT, Claim, Kind, Status
-from ._kmeans_look import Findings, last_step, look
+from ._kmeans_look import Findings, last_step, look, wcss_before
 from ._lower_bounds import lower_bounds, optimality_claim
 
 __all__ = ["kmeans_claims", "labels_claim", "optimum_claims", "wcss_claim"]
@@ -36,6 +36,8 @@ def kmeans_claims(model: Any, X: Any, sample_weight: Any, *, full: bool, tol: fl
         _centres_claim(model, X, sample_weight, found, tol),
         _trace_claim(model, found),
     ]
+    if full:
+        claims.append(_before_claim(model, X, sample_weight, found))
     if len(model.restart_inertias_) > 1:
         claims.append(_restarts_claim(model, found))
     broken = any(claim.status is Status.FAILS for claim in claims)  # not worth minutes
@@ -164,6 +166,21 @@ def _trace_claim(model: Any, found: Findings) -> Claim:
     )
     return Claim.check(
         name, statement, Kind.BOUND, float(np.maximum(rise, end)), bound, "CLU-1",
+        floor=floor, largest_floor=_largest_floor(found, floor),
+    )  # fmt: skip
+
+
+def _before_claim(model: Any, X: Any, sample_weight: Any, found: Findings) -> Claim:
+    """``centers_before_`` are those that the last but one entry of the record belongs to."""
+    said, value = float(model.inertia_trace_[-2:][0]), wcss_before(model, X, sample_weight)
+    p = model.cluster_centers_.shape[1]
+    bound = 4.0 * UNIT * (p + 4.0 * math.sqrt(found.rows) + 64.0) * max(found.size, value)
+    floor = bound + _lost(found) + 2.0 * _positions(found)
+    statement = (
+        f"the sum of squares at centers_before_ is {value:.12g}, where the record has {said:.12g}"
+    )
+    return Claim.check(
+        "centres before", statement, Kind.EXACT, abs(value - said), bound, "CLU-1",
         floor=floor, largest_floor=_largest_floor(found, floor),
     )  # fmt: skip
 

@@ -104,7 +104,7 @@ def _one(
     centres, trace = start["centres"], start["trace"].tolist()
     if "previous" in start:
         labeller.step(start["previous"], collect=False)
-    before, done, ended = centres, len(trace), "max_iter"
+    before, done, ended = start.get("previous", centres), len(trace), "max_iter"
     if done < model.max_iter and not start.get("over", False):
         last, shift = [centres], [0.0]
 

@@ -20,7 +20,7 @@ from .._threads import over_rows
 from ..design import Dense, Design, Torch, as_design
 from ._kmeans_look_torch import TensorTable
 
-__all__ = ["Findings", "last_step", "look"]
+__all__ = ["Findings", "last_step", "look", "wcss_before"]
 
 Array = NDArray[np.float64]
 _ROWS = 1024  # of a block of products
@@ -259,10 +259,8 @@ def last_step(model: Any, X: Any, sample_weight: Any, rounding: Array, allowed: 
                 found = near.sums(x, near.nearest(x), *_beside(x, first, weights))
                 sums, masses = sums + found[0], masses + found[1]
             continue
-        size = max(_ROWS, len(centres))
-        for first in range(0, block.shape[0], size):
-            x = _plain(block[first : first + size])
-            z, w = table.nearest(x), weights[rows.start + first : rows.start + first + len(x)]
+        for x, w in _pieces(rows, block, weights, len(centres)):
+            z = table.nearest(x)
             sums += sp.csr_array((w, (z, np.arange(len(z)))), shape=(len(sums), len(z))) @ (
                 x - table.origin
             )
@@ -271,3 +269,30 @@ def last_step(model: Any, X: Any, sample_weight: Any, rounding: Array, allowed: 
     there = table.origin + sums / np.where(masses > 0.0, masses, 1.0)[:, None]
     gap = np.where((masses > 0.0)[:, None], there - centres, 0.0)
     return length if (np.sum(gap**2, axis=1) <= rounding**2).all() else math.inf
+
+
+def wcss_before(model: Any, X: Any, sample_weight: Any) -> float:
+    """The sum of squares at ``centers_before_``, each row with its nearest centre."""
+    design, table = as_design(X), _Table(np.asarray(model.centers_before_, dtype=np.float64))
+    mine = getattr(sample_weight, "here", sample_weight)
+    weights = np.ones(design.rows_here) if mine is None else to_numpy(mine)
+    total = 0.0
+    for rows, block in _stretches(design):
+        if is_torch(block):
+            near = TensorTable(table, block)
+            for first, x in near.pieces(block):
+                gap = x - near.centres[near.nearest(x)]
+                total += float((_beside(x, first, weights)[0] * gap.square().sum(dim=1)).sum())
+            continue
+        for x, w in _pieces(rows, block, weights, len(table.centres)):
+            gap = x - table.centres[table.nearest(x)]
+            total += float(w @ np.einsum("ij,ij->i", gap, gap))
+    return float(design.group.sum(np.float64(total)))
+
+
+def _pieces(rows: slice, block: Any, weights: Array, k: int) -> Iterator[tuple[Array, Array]]:
+    """Some rows of a block in float64 at a time, with their weights."""
+    size = max(_ROWS, k)
+    for first in range(0, block.shape[0], size):
+        x = _plain(block[first : first + size])
+        yield x, weights[rows.start + first : rows.start + first + len(x)]

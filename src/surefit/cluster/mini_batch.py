@@ -18,7 +18,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from .._consistency import wrong_counts
+from .._consistency import wrong_counts, wrong_shapes
 from .._namespace import like, to_numpy
 from ..certificate import Claim, Kind
 from ..design import Dense, Design, Sparse, Torch, as_design
@@ -247,6 +247,10 @@ class MiniBatchKMeans(Means):
     def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
         yield from super()._inconsistencies(X, y, sample_weight)
         yield from wrong_counts(self, n_steps_=1)
+        if hasattr(
+            self, "certificate_"
+        ):  # of a fit that labelled its rows; partial_fit leaves none
+            yield from wrong_shapes(self, {"labels_": (int(X.shape[0]),)})
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -332,6 +332,11 @@ class MatrixFactorization(Queries, Fitting, Certified):
 
     def _wrong_pairs(self, rows: Any) -> Iterator[str]:
         """``seen_`` names the pairs of the fit: recommendations leave them out. None names all of them."""
+        if self.seen_ is not None and not (
+            sp.issparse(self.seen_) and (self.seen_.data == 1).all()
+        ):
+            yield "seen_ must be None or a sparse matrix of ones"
+            return
         whole = not (sp.issparse(rows) or self.method == "sgd")
         if self.seen_ is None or whole:
             every = int(rows.shape[0]) * int(rows.shape[1])

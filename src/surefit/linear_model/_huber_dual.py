@@ -129,7 +129,11 @@ def huber_gap(
     size, spread = abs(best.theta), abs(y) + abs(z) + abs(b)
     noise = _EPS * norms * math.sqrt(float(s @ size**2))  # what rounding does to X'(s theta)
     leak = float((np.abs(best.adjoint) if alpha == 0.0 else 2.0 * noise) @ np.abs(w))
-    if alpha > 0.0:
+    if alpha > 0.0 and gap > bound:  # columns so long that the bound cannot be computed
+        longest = 16.0 * _EPS * norms * math.sqrt(problem.total)
+        with np.errstate(over="ignore"):
+            leak += float(longest @ longest) / (4.0 * alpha)
+    elif alpha > 0.0:
         leak = min(leak, float(noise @ noise) / (4.0 * alpha))
     mass = float(s @ (values + size * (abs(r) + spread)))
     slopes = _slopes(r, epsilon, scale, 0.0)  # what an error of a prediction does to the objective

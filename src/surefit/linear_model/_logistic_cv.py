@@ -32,7 +32,7 @@ from ._logistic_cv_claims import average_claim, choice_claim, fold_claims
 from ._logistic_cv_spellings import l1_share, scoring_of, tables
 from ._logistic_folds import best_places, public, solved
 from ._logistic_words import NOT_CONVERGED
-from .base import check_solution
+from .base import check_solution, explained_errors
 from .logistic import LogisticRegression
 
 __all__ = ["LogisticChoice"]
@@ -87,7 +87,8 @@ class LogisticChoice(LogisticRegression):
             return
         model = self._model(self.C_, self.l1_ratio_, self._class_weight(y, sample_weight))
         model.warm_start, model.coef_, model.intercept_ = True, self.coef_, self.intercept_
-        fit, _ = solved(model, X, y, sample_weight)
+        with explained_errors(X, C=self.C_):
+            fit, _ = solved(model, X, y, sample_weight)
         check_solution(*fit.x)
         self.__dict__.update(public(model, fit.x))
 

@@ -71,6 +71,12 @@ def multi_task_gap(
     floor += 64.0 * _EPS**2 * float(np.sum(s @ (np.abs(Y) + np.abs(Y - R)) ** 2))
     if coef.dtype.itemsize < 8:
         floor += _storage_floor(coef, b, design, s, mean if fit_intercept else None, l1, l2)
+    if primal - dual > 0.9 * primal:  # columns so long that the bound cannot be computed
+        noise = 8.0 * _EPS * design.column_norms(s) * math.sqrt(cost)
+        costs = [float(noise.max(initial=0.0)) / l1 * primal] if l1 > 0.0 else []
+        with np.errstate(over="ignore"):
+            costs += [2.0 * float(noise @ lengths) + float(noise @ noise) / l2] if l2 > 0.0 else []
+        floor += min(costs, default=0.0)
     return Gap(primal, dual, primal - dual, floor, -weighted)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +27,7 @@ __all__ = [
     "LinearRegressor",
     "check_scale",
     "check_solution",
+    "explained_errors",
     "largest_term",
     "native_scores",
     "stored",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+_LEAST = {"X": 1e-305, "y": 0.0}  # a sum of squares up to this has underflowed
 
 
 class LinearRegressor(MultiOutputMixin, RegressorMixin, Certified):
@@ -167,11 +170,41 @@ def check_scale(
     with np.errstate(over="ignore"):
         size = {name: _square(v) if v.dtype.itemsize == 8 else 1.0 for name, v in flat.items()}
         if np.isfinite(np.prod(np.maximum(1.0, list(size.values())))):  # so is (X'y)^2
+            _check_underflow(flat, size)
             return
     if trusts_scale(X):
         assert_all_finite(X, estimator_name=estimator, input_name="X")
     name = max(size, key=lambda name: size[name])
     raise scale_error(name, float(abs(flat[name]).max()), words)
+
+
+def _check_underflow(flat: dict[str, Any], size: dict[str, float]) -> None:
+    """Refuse values whose squares underflow float64, unless all are 0."""
+    for name, v in flat.items():
+        if size[name] > _LEAST[name] or v.dtype.itemsize < 8:
+            continue
+        largest = float(abs(v).max()) if len(v) else 0.0
+        if largest > 0.0:
+            raise ValueError(
+                f"{name} has no value larger than {largest:.3g}, whose squares underflow float64. "
+                f"Rescale {name} first, for instance by dividing it by {largest:.0e}."
+            )
+
+
+@contextlib.contextmanager
+def explained_errors(X: Any, **parameters: Any) -> Iterator[None]:
+    """Turn an error of the linear algebra, which extreme scales cause, into one that names them."""
+    try:
+        yield
+    except (np.linalg.LinAlgError, OverflowError) as error:
+        design = as_design(X)
+        length = float(design.column_norms(design.ones()).max(initial=0.0))
+        given = "".join(f", {name}={value!r}" for name, value in parameters.items())
+        raise ValueError(
+            f"the linear algebra of the fit broke off ({error}): the longest column of X has the norm "
+            f"{length:.3g}{given}. Scale the columns of X to similar sizes, for instance with "
+            "StandardScaler, and choose the penalty for that scale."
+        ) from error
 
 
 def _square(v: Any) -> float:

@@ -44,7 +44,7 @@ from ..penalties import NoPenalty, Penalty
 from ..solvers.coordinate import ElasticNetData
 from ..solvers.direct import least_squares
 from ._attribute_checks import wrong_counts, wrong_shapes
-from .base import LinearRegressor
+from .base import LinearRegressor, explained_errors
 from .least_squares import (
     certified_data,
     columns,
@@ -197,7 +197,8 @@ class ElasticNet(LinearRegressor):
                 "the factorisation finished",
             )
         else:
-            coef, intercept, fits = self._sweep(rows, Y, s)
+            with explained_errors(rows, alpha=self.alpha):
+                coef, intercept, fits = self._sweep(rows, Y, s)
             sweeps, gaps = [fit.n_iter for fit in fits], [fit.observed for fit in fits]
             stopped = least_finished(fits).stop.value
         self._store(coef, intercept, y, X, flat=True)
@@ -260,7 +261,7 @@ class ElasticNet(LinearRegressor):
         alpha, ratio = float(self.alpha), float(self.l1_ratio)
         if unit:  # the l1 part is linear in the unit, everything else is quadratic
             l1, l2 = alpha * ratio, alpha * (1.0 - ratio)
-            l1 = math.ldexp(l1, -unit)
+            l1 = min(float(np.ldexp(l1, -unit)), 1e300)
             alpha, ratio = l1 + l2, l1 / (l1 + l2)
         return ElasticNetPenalty(alpha, ratio, self.positive)
 

@@ -59,7 +59,7 @@ from ._logistic_claims import finite_optimum_claim, gradient_claim
 from ._logistic_fit import minimise, take_rows, with_constant
 from ._logistic_predictions import LogOddsClassifier, distinct
 from ._logistic_words import NOT_CONVERGED, warn_of_deprecated
-from .base import check_scale, check_solution, stored, trusts_scale
+from .base import check_scale, check_solution, explained_errors, stored, trusts_scale
 from .callbacks import FitTasks
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class LogisticRegression(CallbackSupportMixin, LogOddsClassifier, SparseCoefMixi
         tasks = None
         if hasattr(self, "_skl_callbacks"):
             tasks = FitTasks(self, X, y, sample_weight, lambda point: self._public(point, X))
-        with rows_only(rows):
+        with rows_only(rows), explained_errors(X, C=self.C):
             fit = self._solve(rows, codes, s, loss, self._start(X.shape[1]), tasks)
         check_solution(*fit.x)
         self.__dict__.update(self._public(fit.x, X))

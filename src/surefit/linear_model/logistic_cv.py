@@ -50,6 +50,7 @@ from ._logistic_cv_spellings import (
     warn_of_deprecated,
 )
 from ._logistic_folds import fold_path
+from .base import explained_errors
 from .logistic import LogisticRegression
 
 __all__ = ["LogisticRegressionCV"]
@@ -231,7 +232,8 @@ class LogisticRegressionCV(LogisticChoice):
             for train, test in folds
             for ratio in ratios
         )  # fmt: skip
-        paths = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), prefer="threads")(jobs)
+        with explained_errors(rows, Cs=self.Cs_.tolist()):
+            paths = Parallel(n_jobs=self.n_jobs, verbose=int(self.verbose), prefer="threads")(jobs)
         shape = (len(folds), len(ratios), len(self.Cs_))
         scores = np.array([path.scores for path in paths]).reshape(shape)
         coefs = np.array([path.coefs for path in paths])

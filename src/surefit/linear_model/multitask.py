@@ -17,7 +17,6 @@ Jordan, "Joint covariate selection" (2010).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -34,7 +33,7 @@ from ..solvers.coordinate import ElasticNetData
 from ..solvers.direct import ridge
 from ._attribute_checks import wrong_counts, wrong_shapes
 from ._multitask_gap import multi_task_gap
-from .base import LinearRegressor
+from .base import LinearRegressor, explained_errors
 from .coordinate_descent import ElasticNet
 from .least_squares import certified_data, in_units, kept_rows, normal_equations_claim
 from .paths import enet_path, lasso_path, random_order, solve
@@ -148,11 +147,12 @@ class MultiTaskElasticNet(LinearRegressor):
         else:
             data, mean, y_mean = task_data(rows, Y, s, fit_intercept=self.fit_intercept)
             W = self._start(Y.shape[1], X.shape[1])
-            fit = solve(
-                data, self.alpha, self.l1_ratio, W if data.y.ndim == 2 else W[0], positive=False,
-                rng=random_order(self.selection, self.random_state), tol=self.tol,
-                max_iter=self.max_iter,
-            )  # fmt: skip
+            with explained_errors(rows, alpha=self.alpha):
+                fit = solve(
+                    data, self.alpha, self.l1_ratio, W if data.y.ndim == 2 else W[0],
+                    positive=False, rng=random_order(self.selection, self.random_state),
+                    tol=self.tol, max_iter=self.max_iter,
+                )  # fmt: skip
             self.dual_gap_, self.n_iter_, stopped = fit.observed, fit.n_iter, fit.stop.value
             coef, intercept = W.T, y_mean - W @ mean
         self._store(coef, intercept, y, X)
@@ -200,7 +200,7 @@ class MultiTaskElasticNet(LinearRegressor):
         s = weights / weights.sum()
         Y, coef, intercept, unit = in_units(Y, coef, intercept)
         l1, l2 = self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio)
-        l1 = math.ldexp(l1, -unit)
+        l1 = min(float(np.ldexp(l1, -unit)), 1e300)
         gap = multi_task_gap(
             design, Y, s, coef, intercept, l1, l2, fit_intercept=self.fit_intercept
         )

@@ -41,7 +41,7 @@ from ..penalties import L2
 from ..solvers.coordinate import ElasticNetData, elastic_net
 from ..solvers.direct import ridge
 from ._attribute_checks import wrong_counts
-from .base import LinearRegressor
+from .base import LinearRegressor, explained_errors
 from .least_squares import (
     certified_data,
     columns,
@@ -166,9 +166,10 @@ class Ridge(LinearRegressor):
         else:
             self.method_, stopped = "direct", "the factorisation finished"
             design = as_design(rows)
-            coef, intercept, *_ = ridge(
-                design, Y, s, alpha, fit_intercept=self.fit_intercept, moments=moments
-            )
+            with explained_errors(rows, alpha=self.alpha):
+                coef, intercept, *_ = ridge(
+                    design, Y, s, alpha, fit_intercept=self.fit_intercept, moments=moments
+                )
         self._store(coef, intercept, y, X, flat=True)
         del (
             rows,

@@ -50,7 +50,7 @@ from ..solvers.robust_start import robust_start
 from ..solvers.tukey import TukeyPoint, median_deviation, tukey
 from ._attribute_checks import wrong_counts, wrong_outliers, wrong_shapes, wrong_values
 from ._huber_dual import least_scale
-from .base import LinearRegressor, check_scale, largest_term
+from .base import LinearRegressor, check_scale, explained_errors, largest_term
 from .least_squares import kept_rows
 
 __all__ = ["TukeyRegressor"]
@@ -178,7 +178,8 @@ class TukeyRegressor(LinearRegressor):
             fit_intercept=self.fit_intercept, floor=floor, settle=settle,
         )  # fmt: skip
         tol = 0.0 if small else 0.1 * self.tol
-        fit = run(steps, tol=tol, max_iter=max(self.max_iter, 1), name=type(self).__name__)
+        with explained_errors(rows, alpha=self.alpha):
+            fit = run(steps, tol=tol, max_iter=max(self.max_iter, 1), name=type(self).__name__)
         point: TukeyPoint = fit.x
         if self.max_iter == 0:
             point, fit.n_iter = TukeyPoint(start[:-1], float(start[-1]), sigma), 0

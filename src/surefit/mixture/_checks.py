@@ -87,6 +87,12 @@ def run_inconsistencies(model: Any) -> Iterator[str]:
         yield f"lower_bound_ is {model.lower_bound_}, and no step was made"
     if not isinstance(model.converged_, (bool, np.bool_)):
         yield f"converged_ must be True or False, and is {model.converged_!r}"
+    elif not model.converged_ and model.n_iter_ != model.max_iter:
+        yield f"converged_ is False, after {model.n_iter_} of {model.max_iter} steps"
+    elif model.converged_ and len(model.lower_bounds_) > 1:
+        rise = float(model.lower_bounds_[-1]) - float(model.lower_bounds_[-2])
+        if rise > model.tol:  # a fall is the monotone claim's
+            yield f"converged_ is True, where tol={model.tol} and the last step gained {rise:.1e}"
 
 
 def identity_claim(worst: float, which: str) -> Claim:

@@ -225,7 +225,7 @@ def _monotone(model: Any, found: Pass, rounding: float, limit: float) -> Claim:
     statement = (
         f"by the fit's record the mean {what} went from {trace[0]:.6g} to {trace[-1]:.6g} (the last "
         f"computed here) in {steps} steps; its largest fall was {max(0.0, falls.max()):.1e}, of which the "
-        f"ridge reg_covar explains all but {max(0.0, beyond):.1e} (by the theorem it may cost up to "
+        f"ridge reg_covar explains all but {max(0.0, beyond):.1e} (by the record it may have cost up to "
         f"{slacks.max():.1e} in a step)"
     )
     return _rounded("monotone likelihood", statement, Kind.BOUND, beyond, rounding, limit)

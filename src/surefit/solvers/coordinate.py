@@ -130,7 +130,7 @@ def factorisable(data: ElasticNetData, index: NDArray[np.int64], support: float,
     typical = float(data.norm2[index].mean()) if len(index) else 0.0
     if typical > 0.0:  # a ridge lets sweeps converge sooner
         support *= 1.0 + 3.0 * l2 / typical
-    return support <= _ALWAYS or support**2 / 3 <= _SWEEPS_WORTH * data.entries(index)
+    return support <= _ALWAYS or support * support / 3 <= _SWEEPS_WORTH * data.entries(index)
 
 
 def gap_of(

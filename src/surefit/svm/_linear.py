@@ -109,6 +109,10 @@ def linear_inconsistencies(
     elif np.any(to_numpy(model.intercept_)):
         yield f"intercept_ is {model.intercept_!r}, and fit_intercept=False means 0"
     yield from wrong_counts(model, n_iter_=0)
+    if model.n_iter_ > max(model.max_iter, 1):
+        yield f"n_iter_ is {model.n_iter_}, and max_iter={model.max_iter}"
+    if np.isinf(model.C):
+        yield from wrong_shapes(model, {"farkas_": duals})
     beta = np.atleast_2d(np.asarray(model.dual_coef_, dtype=np.float64))
     if sample_weight is not None and beta[:, to_numpy(sample_weight) == 0.0].any():
         yield "dual_coef_ is not 0 on a row without weight"

@@ -93,18 +93,15 @@ def linear_claims(
     cheap = full or design.shape[0] * design.shape[1] <= _CHEAP
     if cheap:
         z = to_numpy(design.dot(coef.astype(np.float64))) + b
-        if not l1:
-            limit = tol if gap.stored > tol * null else max(tol, ROUNDING_LIMIT)
-            found.append(
-                _slackness(
-                    y, c, z, loss, theta, bound=tol * null, floor=gap.floor, limit=limit * null
-                )
-            )
+        limit = tol if gap.stored > tol * null else max(tol, ROUNDING_LIMIT)
+        found.append(
+            _slackness(y, c, z, loss, theta, bound=tol * null, floor=gap.floor, limit=limit * null)
+        )
         if isinstance(loss, MarginLoss):
             found += _margin(y, c, z, coef)
         if full and not l1 and theta is not None:
             found.append(sum_claim(design, np.atleast_2d(beta), coef[None]))
-    elif not l1:
+    else:
         why = "how the dual variables and the margins of the rows go together is decided by surefit.verify"
         found.append(Claim.undecided("complementary slackness", why, Kind.EXACT, "SVM-9"))
     return [replace(claim, name=name + claim.name) for claim in found]

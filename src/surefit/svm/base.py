@@ -298,12 +298,21 @@ class KernelMachine(Certified):
             found = np.asarray(self.n_support_).tolist()
             yield f"n_support_ is {found}, and support_ names {expected.tolist()} rows of these data"
         yield from wrong_counts(self, n_support_=0, n_iter_=0)
-        if self.fit_status_ not in (0, 1):
-            yield f"fit_status_ must be 0 or 1, and is {self.fit_status_!r}"
+        yield from wrong_shapes(self, {"n_iter_": self._shape_of_steps()})
+        most = self.max_iter
+        if most >= 0 and np.max(self.n_iter_) > most:
+            yield f"n_iter_ is {self.n_iter_}, and max_iter={most}"
+        reached = most >= 0 and np.max(self.n_iter_) >= most
+        if self.fit_status_ not in ((0, 1) if reached else (0,)):
+            yield f"fit_status_ is {self.fit_status_!r}, n_iter_ {self.n_iter_} and max_iter={most}"
 
     @abstractmethod
     def _layout_of(self) -> tuple[int, int]:
         """How many offsets there are, and how many multipliers a support vector has."""
+
+    @abstractmethod
+    def _shape_of_steps(self) -> tuple[int, ...]:
+        """The shape of ``n_iter_``."""
 
     @abstractmethod
     def _support_counts(self, y: Any) -> NDArray[np.int64]:

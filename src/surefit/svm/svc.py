@@ -30,6 +30,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from .._consistency import wrong_shapes
 from .._namespace import is_torch, like
 from .._threads import one_thread
 from ..certificate import Claim, Status
@@ -377,10 +378,16 @@ class SVC(PairProbabilities, ClassifierMixin, KernelMachine):
         codes = np.searchsorted(self.classes_, y)[self.support_]
         if (np.diff(codes) < 0).any():
             yield "support_ does not name the support vectors class by class"
+        if hasattr(self, "farkas_"):
+            pairs, n = self._layout_of()[0], int(X.shape[0])
+            yield from wrong_shapes(self, {"farkas_": (n,) if pairs == 1 else (pairs, n)})
 
     def _layout_of(self) -> tuple[int, int]:
         k = len(self.classes_)
         return k * (k - 1) // 2, k - 1
+
+    def _shape_of_steps(self) -> tuple[int, ...]:
+        return self._layout_of()[:1]
 
     def _support_counts(self, y: Any) -> NDArray[np.int64]:
         codes = np.searchsorted(self.classes_, y)[self.support_]

@@ -197,6 +197,9 @@ class SVR(RegressorMixin, KernelMachine):
     def _layout_of(self) -> tuple[int, int]:
         return 1, 1
 
+    def _shape_of_steps(self) -> tuple[int, ...]:
+        return ()
+
     def _support_counts(self, y: Any) -> NDArray[np.int64]:
         return np.array([len(self.support_)])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,31 @@ from ._tools import (
 __all__ = ["check_penalty", "check_projection"]
 
 Array = NDArray[np.float64]
+SHAPES = ((1,), (6,), (4, 3))  # of coefficients: a number, several, and several targets
 
 
-def check_penalty(penalty: Penalty, rng: np.random.Generator | None = None) -> None:
+def check_penalty(
+    penalty: Penalty,
+    rng: np.random.Generator | None = None,
+    *,
+    shapes: Sequence[tuple[int, ...]] = SHAPES,
+) -> None:
     """All laws of a penalty: prox, conjugate, ``feasible_scale``, ``strong_convexity``.
 
     Prox optimality; Moreau's identity, in the form Omega(p) + Omega*(v) = <p, v> for p = prox(w) and
     v = (w - p) / step; the Fenchel-Young inequality; the conjugate against a numerical maximisation;
     ``feasible_scale`` finite and maximal; ``strong_convexity`` accepted and no larger constant;
     ``subdiff_distance`` zero at a minimiser and only there.
+
+    Parameters
+    ----------
+    penalty : Penalty
+        Of single coefficients, or of blocks of them (group lasso, nuclear norm).
+    rng : numpy Generator, optional
+        ``default_rng(0)`` when omitted.
+    shapes : sequence of tuples
+        Shapes of the coefficients to try. A penalty whose groups are stated by index takes coefficients of
+        one length only: give ``shapes=[(5,)]``.
 
     Raises
     ------
@@ -46,14 +62,14 @@ def check_penalty(penalty: Penalty, rng: np.random.Generator | None = None) -> N
     AssertionError: prox is a minimiser: Wrong(...
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    for shape in ((1,), (6,), (4, 3)):
+    for shape in shapes:
         for scale in (0.1, 1.0, 10.0):
             w = rng.normal(scale=scale, size=shape)
             for step in (0.1, 1.0, 7.0):
                 _check_penalty_prox(penalty, w, step, rng)
             _check_penalty_conjugate(penalty, w, rng)
             _check_subdiff(penalty, w, rng)
-    _check_strong_convexity(penalty, rng)
+    _check_strong_convexity(penalty, max(shapes, key=math.prod), rng)
 
 
 def _check_penalty_prox(penalty: Penalty, w: Array, step: float, rng: np.random.Generator) -> None:
@@ -109,13 +125,24 @@ def _check_subdiff(penalty: Penalty, w: Array, rng: np.random.Generator) -> None
         at_most(1e-3 * moved, distance, law, penalty, w=w, at=other)
 
 
-def _check_strong_convexity(penalty: Penalty, rng: np.random.Generator) -> None:
-    """Omega - (m/2) ||.||^2 is convex for the stated m, and for no larger one (CVX-7)."""
-    points = np.array([penalty.prox(rng.normal(size=3), 1e-3) for _ in range(12)])
+def _check_strong_convexity(
+    penalty: Penalty, shape: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    """Omega - (m/2) ||.||^2 is convex for the stated m, and for no larger one (CVX-7).
+
+    A norm of a block is linear along rays only, and curved across them: random segments alone would not show
+    that no m > 0 is right.
+    """
+    starts = [rng.normal(size=shape) for _ in range(12)]
+    points = np.array([penalty.prox(w, 1e-3) for w in starts])
+    rays = [np.array([penalty.prox(s * w, 1e-3) for s in (0.25, 1.0, 2.0)]) for w in starts]
     m = penalty.strong_convexity
     for stated, excess in ((True, 0.0), (False, 0.01 * (1.0 + m))):
         lowered = _lowered(penalty, m + excess)
-        found = is_convex_on_segments(lowered, points, rtol=1e-12, atol=1e-10, rng=rng)
+        found = is_convex_on_segments(lowered, points, rtol=1e-12, atol=1e-10, rng=rng) and all(
+            is_convex_on_segments(lowered, ray, segments=20, rtol=1e-12, atol=1e-10, rng=rng)
+            for ray in rays
+        )
         detail = f"Omega - ({m + excess:.6g}/2)||w||^2 is {'' if found else 'not '}convex"
         require(found is stated, "strong_convexity is honest", penalty, detail)
 
