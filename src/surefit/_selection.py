@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._worst import badness
+from ._optimality import outcome_claim
+from ._worst import badness, largest
 from .certificate import Claim, Kind
 from .design import Dense, as_design
 
@@ -101,10 +102,13 @@ def selection_claim(
     missing = best - chosen if len(finite) else 0.0  # without any number, the first candidate it is
     if not math.isnan(recorded):  # an average, in whatever order it was taken
         slip = abs(recorded - chosen)
-        missing = max(missing, 0.0 if slip <= 1e-12 * abs(chosen) else slip)
+        missing = largest(missing, 0.0 if slip <= 1e-12 * abs(chosen) else slip)
     many = f"{scores.size} candidates" if scores.size != 1 else "the one candidate"
-    statement = f"{names} has the best recorded {kind} of {many}, to {missing:.1e}; {CAVEAT}"
-    return Claim.check("selection", statement, Kind.EXACT, missing, 0.0, "GEN-7")
+    return outcome_claim(
+        "selection", Kind.EXACT, missing, 0.0, "GEN-7",
+        holds=f"{names} has the best recorded {kind} of {many}, to {missing:.1e}; {CAVEAT}",
+        otherwise=f"{names} misses the best recorded {kind} of {many} by {missing:.1e}",
+    )  # fmt: skip
 
 
 def rescored_claim(

@@ -60,6 +60,8 @@ def best_offset(loss: Loss, z: Array, y: Array, s: Array) -> Any:
     b, scale = 0.0, float(s.sum())
     for _ in range(100):  # Newton on the increasing derivative, kept in its bracket
         slope, size, bend = sum_rows(functools.partial(_bends, loss, b), z, y, s)
+        if math.isnan(slope):
+            return math.nan
         if abs(slope) <= _BALANCED * size:  # Loss.balance removes the rest
             break
         low, high = (b, high) if slope < 0 else (low, b)

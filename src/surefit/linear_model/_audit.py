@@ -39,7 +39,7 @@ class Audit:
         length = float(np.hypot(np.linalg.norm(w), b))
         with np.errstate(over="ignore", invalid="ignore"):
             self.slack = self.rounding * norms * length  # bounds the error of each score
-        self.margin = float(self.margins.min(initial=np.inf)) / length if length > 0 else 0.0
+        self.margin = float(self.margins.min(initial=np.inf)) / length if length != 0 else 0.0
         self.objective = penalised_loss(self.margins, weights, w, *penalty)
 
     def safe_margin(self, margin: float) -> float:

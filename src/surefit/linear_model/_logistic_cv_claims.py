@@ -12,6 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._attributes import EPS
+from .._optimality import outcome_claim
 from .._selection import rescored_claim, selection_claim, unpack_folds, worst_claim
 from ..certificate import Claim, Kind
 from ._logistic_cv_spellings import l1_share, scoring_of
@@ -44,12 +46,13 @@ def average_claim(cv: Any, coefs: Array, best: list[Any]) -> Claim:
     own = np.hstack([cv.coef_, cv.intercept_[:, None]])[:, : average.shape[1]]
     observed = float(np.abs(own - average).max())
     size = float(np.abs(average).max(initial=0.0))
-    statement = (
-        f"the coefficients are the average of the best models of {len(best)} folds, to {observed:.1e}; "
-        "no optimality claim"
-    )
-    bound = 8.0 * float(np.finfo(np.float64).eps) * size
-    return Claim.check("average", statement, Kind.EXACT, observed, bound, "GEN-7")
+    bound = 8.0 * EPS * size
+    models = f"the best models of {len(best)} folds"
+    return outcome_claim(
+        "average", Kind.EXACT, observed, bound, "GEN-7",
+        holds=f"the coefficients are the average of {models}, to {observed:.1e}; no optimality claim",
+        otherwise=f"the coefficients are {observed:.1e} away from the average of {models}",
+    )  # fmt: skip
 
 
 def fold_claims(
