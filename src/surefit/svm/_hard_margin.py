@@ -65,6 +65,11 @@ def hard_margin_claims(
     statement = (
         f"y(<x, w> + b) >= 1 for every row, to within {short:.1e}; the {words} is {distance:.6g}"
     )
+    if not 1.0 - least <= max(tol, rounding):
+        statement = (
+            f"the least y(<x, w> + b) is {least:.6g}, where a hard margin needs 1; the {words} is "
+            f"{distance:.6g}"
+        )
     impossible = proof is not None and proof.status is Status.HOLDS
     if impossible:
         statement = (
@@ -156,5 +161,5 @@ def _farkas_claim(
 
 def _rows_of(design: Design, rows: NDArray[np.intp]) -> Any:
     """Some rows, as an array or a sparse matrix."""
-    X = getattr(design, "X", None)
+    X: Any = getattr(design, "X", None)
     return X.tocsr()[rows] if sp.issparse(X) else design.home()[rows]

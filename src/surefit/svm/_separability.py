@@ -69,7 +69,14 @@ def separability_claim(
     """The claim "not separable": ``words`` say what the weights show, ``separable`` what was decided."""
     name, kind = "not separable", Kind.EXACT
     if not residual <= bound:
-        return Claim.check(name, f"{words}; that proves nothing", kind, residual, bound, source)
+        return Claim.check(
+            name,
+            f"{words}; that is more than rounding, and proves nothing",
+            kind,
+            residual,
+            bound,
+            source,
+        )
     if separable is None:
         why = f"{words}; whether one separates them by less was not decided in exact arithmetic"
         return Claim.undecided(name, why, kind, source)
