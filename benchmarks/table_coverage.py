@@ -94,12 +94,12 @@ def _nearly(rng: Rng, patients: int) -> dict[str, Array]:
 
 
 def _seasons(rng: Rng, n: int, late: bool = False) -> dict[str, Array]:
-    """What tells the label turns with the year, and stays as it is from the last third on."""
+    """The columns tell the label less and less, until two thirds of the time; what follows stays so."""
     X = rng.standard_normal((n, COLUMNS))
     year = np.full(n, 1.0) if late else np.sort(rng.random(n))
-    turn = np.minimum(year / 0.66, 1.0) * np.pi / 2
-    z = 3.0 * (np.cos(turn) * X[:, 0] + np.sin(turn) * X[:, 1])
-    return _table(X, rng.random(n) < 1.0 / (1.0 + np.exp(-z)), year=2000.0 + 20.0 * year)
+    strength = 6.0 * np.maximum(1.0 - year / 0.66, 0.0) + 0.5
+    chance = 1.0 / (1.0 + np.exp(-strength * (2.0 * X[:, 0] + X[:, 1])))
+    return _table(X, rng.random(n) < chance, year=2000.0 + 20.0 * year)
 
 
 def _future(rng: Rng) -> tuple[dict[str, Array], None]:

@@ -208,7 +208,7 @@ def test_the_printed_radius_is_never_smaller_than_the_real_one():
 @pytest.mark.parametrize(
     ("cv", "words"),
     [
-        (LeaveOneOut(), "nothing can be said: 1 test row"),
+        (LeaveOneOut(), "too wide to tell much: 1 test row, where 12 like them would do"),
         (TimeSeriesSplit(3), "time series"),
         (ShuffleSplit(3, test_size=30, random_state=0), "within"),
         (PredefinedSplit(np.arange(120) % 3), "within"),
@@ -221,13 +221,22 @@ def test_what_the_splitter_allows(cv, words):
     assert (claim.status is Status.HOLDS) == (words == "within" or "frequencies" in words)
 
 
-def test_groups_allow_no_bound():
+def test_groups_are_counted_instead_of_rows():
     search = GridSearchCV(RidgeClassifier(), ALPHAS, cv=GroupKFold(3))
     search.fit(X, LABELS, groups=np.arange(120) // 10)
     claim = generalisation(search)
-    assert claim.status is Status.UNDECIDED
-    assert "groups" in claim.statement
+    assert claim.status is Status.UNINFORMATIVE
+    assert "each group counting once" in claim.statement
+    assert "12 groups, independent of each other" in claim.statement
+    assert "4 test groups, where" in claim.statement
     assert surefit.verify(search, X, LABELS).ok
+    torn = GridSearchCV(RidgeClassifier(), ALPHAS, cv=KFold(3, shuffle=True, random_state=0))
+    with pytest.warns(UserWarning, match="groups parameter is ignored"):
+        claim = generalisation(torn.fit(X, LABELS, groups=np.arange(120) // 10))
+    assert claim.status is Status.UNDECIDED
+    assert (
+        "3 of the 3 folds test rows of groups that their models were fitted on" in claim.statement
+    )
 
 
 @pytest.mark.parametrize(
@@ -279,7 +288,9 @@ def test_top_k_and_three_classes():
         assert generalisation(held).status is Status.HOLDS
         assert words in held.statement_
     assert "0.00" not in held.statement_  # the Brier score of three classes lies in [0, 2]
-    assert generalisation(held).bound == 2.0
+    claim = generalisation(held)
+    assert (claim.bound, claim.low) == (0.8 * 2.0, 0.0)
+    assert claim.low <= claim.estimate <= claim.high <= 2.0
 
 
 def test_a_range_that_losses_leave_makes_the_claim_fail():
@@ -400,7 +411,9 @@ def test_a_candidate_that_raises_is_reported_and_the_others_go_on():
     assert "fold 1 of candidate {'mood': 'bad'}; fold 2 of candidate {'mood': 'bad'}" in message
     assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, False, False]
     assert "after trying 3 candidates" in search.statement_  # failed ones count
-    assert "best of 2 candidates" in search.certificate_["selection excess"].statement
+    excess = search.certificate_["selection excess"]
+    assert excess.status is Status.UNDECIDED  # the one that failed might have been the best
+    assert "1 of the 3 candidates was not measured" in excess.statement
     assert surefit.verify(search, rows, labels).ok
     with pytest.raises(ValueError, match="not today"):
         GridSearchCV(Moody(), {"mood": ["bad"]}, error_score="raise").fit(rows, labels)

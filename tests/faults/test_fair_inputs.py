@@ -45,7 +45,10 @@ X = np.random.default_rng(0).normal(size=(100, 2))
             "1100 different values, of at most 1000: bin it",
         ),
         ({"tolerance": {"equality": 0.1}}, "tolerance has the key 'equality'"),
-        ({"tolerance": {"error": 2}}, r"tolerance\['error'\] must be a number between 0 and 1, got 2"),
+        (
+            {"tolerance": {"error": 2}},
+            r"tolerance\['error'\] must be a number between 0 and 1, got 2",
+        ),
         ({"tolerance": {"calibration": 0.1}}, "needs score="),
         ({"features": X[:3]}, "one row for each of the 100 values"),
         ({"features": np.full((100, 1), np.nan)}, "impute them first"),

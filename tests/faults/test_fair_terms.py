@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from surefit import Status, verify
-from surefit.fair import Decorrelate, FairLogistic, GroupThresholds, audit
+from surefit.fair import Decorrelate, FairLogistic, GroupThresholds, audit, proxies
 from surefit.fair._calibration import calibration_table
 from surefit.fair._curves import curves
 from surefit.fair._logistic_claims import covariance_bound, logistic_claims, metric
@@ -29,6 +29,7 @@ from surefit.fair._threshold_claims import (
 from surefit.fair.criteria import gap, group_rates
 from surefit.fair.decorrelate import covariance_claim, means_claim
 from surefit.linear_model import LogisticRegression
+from surefit.model_selection.bounds import clopper_pearson
 
 EPS = float(np.finfo(np.float64).eps)
 RNG = np.random.default_rng(0)
@@ -493,6 +494,53 @@ def test_calibration_is_refuted_on_either_side(side: str) -> None:
     )["attributes"]["x"]
     assert not even["refuted"]
     assert even["low"] == 0.0 < even["high"]
+
+
+def test_limits_of_calibration_hold_for_all_cells_and_unequal_probabilities() -> None:
+    """More cells make wider limits; so does a sum of unequal Bernoulli variables (Hoeffding 1956)."""
+    n = 60
+    score, y = np.full(2 * n, 0.55), np.tile([0, 1], n)
+    codes = np.repeat([0, 1], n)
+    one = calibration_table(
+        score[:n], y[:n], {"x": (["a"], codes[:n])}, {"x": [0]}, 0.05, 30
+    )["attributes"]["x"]["cells"][0]  # fmt: skip
+    two = calibration_table(score, y, {"x": (["a", "b"], codes)}, {"x": [0, 1]}, 0.05, 30)
+    first = two["attributes"]["x"]["cells"][0]
+    assert two["intervals"] == 2
+    assert first["low"] < one["low"] < one["high"] < first["high"]
+    low, high = clopper_pearson(n // 2, n, 0.05)
+    assert one["low"] < low < high < one["high"]
+
+
+def test_delta_is_shared_between_rates_and_calibration() -> None:
+    """Half of it each where there are scores; all intervals of rates count, those of all rows included."""
+    group = np.where(GROUP > 0, "b", "a")
+    score = np.full(N, 0.45)
+    plain = audit(Y, SCORE > 0.5, sensitive=group, delta=0.05)
+    both = audit(Y, SCORE > 0.5, score, sensitive=group, delta=0.1)
+    assert both.calibration is not None
+    assert both.calibration["delta"] == 0.05
+    assert both.gaps == plain.gaps
+    hits, rows = int((SCORE > 0.5)[group == "a"].sum()), int((group == "a").sum())
+    low, high = clopper_pearson(
+        hits, rows, 0.05, models=7 * 3
+    )  # seven rates, two groups and all rows
+    found = plain.table[0]["rates"]["selection"]
+    assert (found["low"], found["high"]) == (float(low), float(high))
+
+
+@pytest.mark.spec("FAIR-1")
+def test_limits_of_balanced_accuracy_are_means_over_both_groups() -> None:
+    """A rule that is always right, or always wrong, on 40 rows of one group and 160 of the other."""
+    sex = np.repeat([0, 1], [100, 100])
+    test = np.repeat([0, 1], [40, 160])
+    for truth, hits in ((test, test), (1 - test, np.zeros(0))):
+        found = proxies(sex[:, None] + 0.0, sex, test=(test[:, None] + 0.0, truth))
+        rows = [int((truth == code).sum()) for code in (0, 1)]
+        limits = [clopper_pearson(n if len(hits) else 0, n, 0.05, models=3) for n in rows]
+        assert found["balanced_accuracy"] == float(len(hits) > 0)
+        assert found["balanced_low"] == pytest.approx(np.mean([low for low, _ in limits]))
+        assert found["balanced_high"] == pytest.approx(np.mean([high for _, high in limits]))
 
 
 def test_an_interval_wider_than_half_the_range_is_uninformative() -> None:

@@ -286,6 +286,7 @@ def test_a_clean_label_and_a_bracket_upside_down(evaluated: Any) -> None:
     assert again(evaluated, clean=clean)["clean accuracy"].observed == 1.0
     upside = again(evaluated, certified=np.ones_like(found.certified))["robust accuracy"]
     assert upside.status is Status.FAILS
+    assert "cannot be at least 1.0000" in upside.statement
     moved = found.recheck(net, rows + 1e-3, labels)["data"]
     assert moved.status is Status.FAILS
     other = labels.clone()

@@ -58,6 +58,14 @@ def says_nothing(certificate: Any, why: str) -> None:
     assert "selection excess" not in certificate
 
 
+def counts_groups(certificate: Any) -> None:
+    """The claim is about groups of coin flips, and true of them: 5 groups are too few to tell much."""
+    [claim] = [c for c in certificate.claims if c.name.startswith("generalisation")]
+    assert claim.status is Status.UNINFORMATIVE
+    assert "20 groups, independent of each other" in claim.statement
+    assert claim.low <= 0.5 <= claim.high
+
+
 def test_the_sentence_is_there_where_nothing_is_wrong() -> None:
     model = GridSearchCV(TREE, GRID, cv=KFold(4)).fit(X, COINS)
     assert model.certificate_["generalisation"].status is Status.HOLDS
@@ -99,14 +107,21 @@ def test_a_candidate_that_was_fitted_on_all_rows() -> None:
 def test_groups_whatever_the_splitter() -> None:
     groups = np.repeat(np.arange(20), N // 20)
     result = cross_validate(TREE, X, COINS, groups=groups, cv=OwnGroups())
-    says_nothing(result.certificate_, "groups")
+    counts_groups(result.certificate_)
     curve = learning_curve(TREE, X, COINS, groups=groups, cv=OwnGroups(), train_sizes=[1.0])
-    says_nothing(curve.certificate_, "groups")
+    counts_groups(curve.certificate_)
     for cv in (OwnGroups(), GroupKFold(4)):
         model = GridSearchCV(TREE, GRID, cv=cv).fit(X, COINS, groups=groups)
-        says_nothing(model.certificate_, "groups")
+        counts_groups(model.certificate_)
         model.cv = KFold(4)  # too late
-        says_nothing(surefit.verify(model, X, COINS), "groups")
+        counts_groups(surefit.verify(model, X, COINS))
+    torn = KFold(4, shuffle=True, random_state=0)
+    with pytest.warns(UserWarning, match="groups parameter is ignored"):
+        result = cross_validate(TREE, X, COINS, groups=groups, cv=torn)
+    says_nothing(result.certificate_, "4 of the 4 folds test rows of groups")
+    with pytest.warns(UserWarning, match="groups parameter is ignored"):
+        curve = learning_curve(TREE, X, COINS, groups=groups, cv=torn, train_sizes=[1.0])
+    says_nothing(curve.certificate_, "4 of the 4 folds test rows of groups")
 
 
 def test_an_error_score_is_not_a_score() -> None:

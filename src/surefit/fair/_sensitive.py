@@ -140,8 +140,8 @@ class UsesSensitive(Certified):
                 f"{given} of sensitive_columns and fit(..., sensitive=...) was given: name columns of X, or "
                 "give the labels beside X."
             )
-        given = None if sensitive is not None else self.sensitive_columns
-        self.sensitive_places_ = [] if given is None else self._places_of(given, width)
+        columns = None if sensitive is not None else self.sensitive_columns
+        self.sensitive_places_ = [] if columns is None else self._places_of(columns, width)
 
     def _places_of(self, columns: Any, width: int) -> list[int]:
         """The places of columns of X that are given by place or by name."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import joblib
 import numpy as np
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, indexable
+from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
 from ..base import Certified
 from ..certificate import Certificate, Claim, Kind, Status, verify
 from ..fingerprint import fingerprint
+from ..stats import Rows, check_labels, treat_rows
 from ._claims import nested
 from ._losses import BoundedLoss, bounded_loss
 
@@ -33,6 +34,7 @@ __all__ = [
     "parameters_words",
     "same_parameters",
     "scores_claim",
+    "wrong_best",
 ]
 
 Array = NDArray[np.float64]
@@ -42,6 +44,7 @@ EXTRAS: dict[str, list[Any]] = {
     "bound": [StrOptions({"hoeffding", "clopper-pearson", "bernstein"})],
     "loss_range": [tuple, list, None],
     "reuse": ["boolean"],
+    "rows_are_independent": ["boolean"],
     "certify": Certified._certify_constraint,
 }
 
@@ -54,14 +57,53 @@ class Selected(Certified):
     delta: float
     bound: str
     loss_range: tuple[float, float] | None
+    rows_are_independent: bool
     promise_: dict[str, Any]
+    groups_: NDArray[np.intp] | None  # as fit was given them; each row's own where there are none
+    _may_be_nan: ClassVar[dict[str, str]] = {
+        "evidence_": "of scores that are no mean of bounded losses nothing is observed",
+        "cv_results_": "a fit that failed has error_score, and a parameter may be NaN",
+        "results_": "a fit that failed has error_score, and a parameter may be NaN",
+        "best_score_": "all scores may be NaN",
+        "best_params_": "missing_values=nan is a parameter",
+    }
+    _may_be_infinite: ClassVar[dict[str, str]] = {
+        "cv_results_": "C=inf is a parameter, and a score may be infinite",
+        "results_": "C=inf is a parameter, and a score may be infinite",
+        "best_score_": "a score may be infinite",
+        "best_params_": "C=inf is a parameter",
+    }
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
         X, y, sample_weight = indexable(X, y, sample_weight)  # the estimator checks what it takes
         return X, y, sample_weight
 
     def _data_id(self, X: Any, y: Any, sample_weight: Any) -> str:
-        return data_id(X, y, sample_weight)
+        name = data_id(X, y, sample_weight)
+        if self.groups_ is None or not name:
+            return name
+        groups = np.asarray(self.groups_, dtype=np.float64)
+        return f"{name}, groups {fingerprint(groups[:, None])}"
+
+    def _rows(self, X: Any, y: Any) -> Rows:
+        """How rows are treated: from the data, the groups, and what was said before the fit."""
+        independent = bool(self.promise_["rows_are_independent"])
+        return treat_rows(X, y, groups=self.groups_, independent=independent)
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        names: Any = vars(self).get("feature_names_in_")
+        inner: Any = getattr(vars(self).get("best_estimator_"), "feature_names_in_", names)
+        if not np.array_equal(names, inner):
+            yield "feature_names_in_ are not those of best_estimator_"
+        rows, groups = _num_samples(X), self.groups_
+        if groups is None:
+            return
+        groups = np.asarray(groups)
+        if groups.shape != (rows,) or groups.dtype.kind != "i":
+            yield f"groups_ must be one whole number for each of the {rows} rows"
+        elif not np.array_equal(groups, check_labels(groups, rows)):
+            yield "groups_ must number the groups in the order in which they appear"
 
     def _remedy(self) -> str:
         return (
@@ -80,7 +122,12 @@ class Selected(Certified):
     def _promise(self) -> None:
         """Fix what the statistical claims depend on, before data are seen; later changes do not count."""
         ends = check_range(self.loss_range)
-        self.promise_ = {"delta": float(self.delta), "bound": self.bound, "loss_range": ends}
+        self.promise_ = {
+            "delta": float(self.delta),
+            "bound": self.bound,
+            "loss_range": ends,
+            "rows_are_independent": bool(self.rows_are_independent),
+        }
 
     def _promised(self) -> dict[str, Any]:
         """delta and bound as they were when the fit began."""
@@ -226,6 +273,12 @@ def scores_claim(
         why = f"{statement}, but these fits are random: {SEED}"
         return Claim.undecided("scores", why, Kind.EXACT, "GEN-7")
     return Claim.check("scores", statement, Kind.EXACT, observed, limit, "GEN-7")
+
+
+def wrong_best(stated: Any, recorded: Any) -> Iterator[str]:
+    """What is wrong with ``best_score_``, given the recorded score of the chosen candidate."""
+    if np.isnan(stated) != np.isnan(recorded):
+        yield f"best_score_ is {stated}, and the chosen candidate scored {recorded}"
 
 
 def may_be_random(*things: Any) -> bool:

@@ -49,6 +49,13 @@ class Job(NamedTuple):
     verbose: int = 0
     caller: Any = None
     losses: tuple[tuple[str, BoundedLoss], ...] = ()  # of which evidence is collected, by score
+    labels: Any = None  # the group of each row of X, where rows are grouped
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the losses of single rows are looked at."""
+        grouped = self.labels is not None and bool(self.losses)
+        return grouped or any(loss.needs_rows for _, loss in self.losses)
 
 
 def evaluate(
@@ -143,9 +150,9 @@ def _alone(
         **progress,
     )
     fitted = result["estimator"] if job.return_estimator else result.pop("estimator")
-    needed = result["fit_error"] is None and any(loss.needs_rows for _, loss in job.losses)
+    needed = result["fit_error"] is None and job.needs_rows
     rows = _safe_split(fitted, X, y, test, train) if needed else (None, None)
-    result["evidence"] = _evidence(job, fitted, result, rows)
+    result["evidence"] = _evidence(job, fitted, result, rows, test)
     return result
 
 
@@ -190,7 +197,7 @@ def _planned(
             if key == "test_scores":
                 result["score_time"] = time.time() - start
         result["n_test_samples"] = _num_samples(test_rows[0])
-        result["evidence"] = _evidence(job, fitted, result, test_rows)
+        result["evidence"] = _evidence(job, fitted, result, test_rows, test)
         outcomes[i] = result
         _print_end(job, candidates[i], result, (k, len(splits)))
     for i, parameters in enumerate(candidates):
@@ -206,7 +213,7 @@ def _planned(
 
 def _scorers(job: Job) -> list[Any]:
     """The scorers one by one, where a table of scores without models would do."""
-    if job.score_params or any(loss.needs_rows for _, loss in job.losses):
+    if job.score_params or job.needs_rows:
         return []
     if isinstance(job.scorer, _MultimetricScorer):
         return list(job.scorer._scorers.values())
@@ -223,12 +230,13 @@ def _tabulated(part: Scored, job: Job, n: int) -> Iterator[tuple[int, dict[str, 
             if table is not None:
                 scores = [float(row[place]) for row in table]
                 result[key] = scores[0] if names is None else dict(zip(names, scores, strict=True))
-        result["evidence"] = _evidence(job, None, result, (None, None))
+        result["evidence"] = _evidence(job, None, result, (None, None), None)
         yield i, result
 
 
-def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[Any]:
+def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any, test: Any) -> list[Any]:
     """What is observed of each loss; nothing where the fit failed, or the score is not of the loss."""
+    labels = None if job.labels is None else job.labels[np.asarray(test)]
     scores, n = result["test_scores"], result["n_test_samples"]
     X, y = rows
     found: list[tuple[float, ...]] = []
@@ -243,7 +251,7 @@ def _evidence(job: Job, fitted: Any, result: dict[str, Any], rows: Any) -> list[
         ):
             found.append(NOTHING)
         else:
-            found.append(loss.evidence(fitted, X, y, score, n))
+            found.append(loss.evidence(fitted, X, y, score, n, labels))
     return found
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples
 
 from .._selection import later_claim, selection_claim
 from ..certificate import Claim, Kind, Status
+from ..stats import Rows
 from ._certified import (
     SEED,
     claims_of,
@@ -24,11 +25,13 @@ from ._certified import (
     same_parameters,
     scores_claim,
 )
-from ._claims import Statistics, excess_claim, generalisation_claim, prefitted
+from ._claims import Statistics, excess_claim, generalisation_claim, observed, prefitted
 from ._evaluate import Job, collect_evidence, evaluate
 from ._losses import BoundedLoss
 
 __all__ = ["holdout_claims"]
+
+FUTURE = "; fitted on the past and tested on the latest rows: of rows to come if the future is like these"
 
 
 def holdout_claims(
@@ -36,7 +39,8 @@ def holdout_claims(
 ) -> list[Claim]:
     """The claims of a fitted :class:`HoldOut`."""
     n, holdout = _num_samples(X), np.asarray(selector.holdout_)
-    split = _split_claim(selector, n, y, holdout)
+    rows = selector._rows(X, y)
+    split = _split_claim(selector, n, y, holdout, rows)
     claims = [split, _choice_claim(selector)]
     others = [name for name in selector.fit_parameters_ if name != "sample_weight"]
     sound, shown = split.status is Status.HOLDS, True
@@ -50,7 +54,7 @@ def holdout_claims(
         claims.append(Claim.undecided("scores", why, Kind.EXACT, "GEN-6"))
         shown = False  # what was recorded is not taken on trust
     elif sound:
-        again = partial(_fits_again, selector, X, y, sample_weight, train, holdout, loss)
+        again = partial(_fits_again, selector, X, y, sample_weight, train, holdout, loss, rows)
         found, evidence, fitted = again()
         random = may_be_random(selector.estimator, *selector.results_["params"])
         many = len(found)
@@ -65,36 +69,43 @@ def holdout_claims(
             )
         )
         if not selector.refit:
-            _own_evidence(selector, X, y, holdout, loss, evidence)
+            _own_evidence(selector, X, y, holdout, loss, evidence, rows)
             once_more = (lambda: again()[2]) if random else None
             model = _model_claim(selector, X, fitted, once_more)
             claims.append(model)
             shown = model.status is Status.HOLDS
     if not shown:
         loss = "it is not shown that the model is a fit on the rows outside the hold-out"
-    claims += _statistical_claims(selector, evidence, len(holdout), loss, sound)
+    claims += _statistical_claims(selector, evidence, holdout, loss, sound, rows)
     if not others:
         seen = slice(None) if selector.refit else train
-        rows = [None if a is None else _rows(a, seen) for a in (X, y, sample_weight)]
+        given = [None if a is None else _rows(a, seen) for a in (X, y, sample_weight)]
         many = len(selector.results_["params"]) > 1
         claims += claims_of(
-            selector.best_estimator_, *rows, full=full, tol=tol, name="best_estimator_", chosen=many
+            selector.best_estimator_,
+            *given,
+            full=full,
+            tol=tol,
+            name="best_estimator_",
+            chosen=many,
         )
     return claims
 
 
-def _split_claim(selector: Any, n: int, y: Any, holdout: Any) -> Claim:
-    """The hold-out is the one that the recorded seed draws."""
+def _split_claim(selector: Any, n: int, y: Any, holdout: Any, rows: Rows) -> Claim:
+    """The hold-out is the one that the recorded seed draws, or the latest rows; groups are whole."""
     try:
-        _, expected = selector._parts(n, y)
+        _, expected = selector._parts(n, y, rows.labels)
         different = len(np.setxor1d(expected, holdout))
     except ValueError:  # other data, which cannot be split so
         different = n
-    words = (
-        f"the {len(holdout)} of {n} rows kept aside are those that seed {selector.split_seed_} draws"
-        if not different
-        else f"the recorded hold-out differs in {different} rows from what seed {selector.split_seed_} draws"
-    )
+    drawn = f"those that seed {selector.split_seed_} draws"
+    if selector.time_ is not None:
+        drawn = "the latest"
+    whole = f", in whole groups ({rows.groups:,} in all)" if rows.grouped else ""
+    words = f"the {len(holdout)} of {n} held-out rows are {drawn}{whole}"
+    if different:
+        words = f"the recorded hold-out differs in {different} rows from {drawn}{whole}"
     return Claim.check("split", words, Kind.EXACT, float(different), 0.0, "GEN-6")
 
 
@@ -112,18 +123,26 @@ def _choice_claim(selector: Any) -> Claim:
 
 
 def _fits_again(
-    selector: Any, X: Any, y: Any, sample_weight: Any, train: Any, holdout: Any, loss: Any
+    selector: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    train: Any,
+    holdout: Any,
+    loss: Any,
+    rows: Rows,
 ) -> tuple[Any, Any, Any]:
     """Every candidate fitted on the training part again: scores, evidence, the one that was chosen."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     params = selector.results_["params"]
     job = Job(
         scorer=check_scoring(selector.estimator, selector.scoring),
-        fit_params=weights,
+        fit_params=selector._fit_params(weights, selector.groups_),
         score_params={},
         return_estimator=True,
         error_score=np.nan if selector.error_score == "raise" else selector.error_score,
         losses=(("score", loss),) if isinstance(loss, BoundedLoss) else (),
+        labels=rows.labels,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -136,13 +155,17 @@ def _fits_again(
     return found, collect_evidence(out, (len(params), 1)), winner["estimator"]
 
 
-def _own_evidence(selector: Any, X: Any, y: Any, holdout: Any, loss: Any, evidence: Any) -> None:
-    """What is observed of best_estimator_ itselector, in place of the fit that was made again."""
-    if isinstance(loss, BoundedLoss):
-        rows, truth, model = _rows(X, holdout), _rows(y, holdout), selector.best_estimator_
-        score = float(selector.scorer_(model, rows, truth))
-        place = int(selector.best_index_)
-        evidence[place, 0] = loss.evidence(model, rows, truth, score, len(holdout))
+def _own_evidence(
+    selector: Any, X: Any, y: Any, holdout: Any, loss: Any, evidence: Any, rows: Rows
+) -> None:
+    """What is observed of best_estimator_ itself, in place of the fit that was made again."""
+    if not isinstance(loss, BoundedLoss):
+        return
+    inputs, truth, model = _rows(X, holdout), _rows(y, holdout), selector.best_estimator_
+    score = float(selector.scorer_(model, inputs, truth))
+    labels = None if rows.labels is None else rows.labels[holdout]
+    place = int(selector.best_index_)
+    evidence[place, 0] = loss.evidence(model, inputs, truth, score, len(holdout), labels)
 
 
 def _model_claim(selector: Any, X: Any, fitted: Any, once_more: Callable[[], Any] | None) -> Claim:
@@ -173,7 +196,7 @@ def _difference(selector: Any, mine: Any, theirs: Any) -> tuple[float, float, st
 
 
 def _statistical_claims(
-    selector: Any, evidence: Any, rows: int, loss: Any, sound: bool
+    selector: Any, evidence: Any, holdout: Any, loss: Any, sound: bool, rows: Rows
 ) -> list[Claim]:
     statistics: Statistics | str
     if selector.refit:
@@ -182,14 +205,17 @@ def _statistical_claims(
             "refit=False ships that one"
         )
     elif not sound:
-        statistics = "the rows kept aside are not those that were drawn: no bound is stated"
+        statistics = "the held-out rows are not those that were drawn: no bound is stated"
     elif known := prefitted([selector.estimator, *selector.results_["params"]]):
         statistics = known
-    elif isinstance(loss, str):
-        statistics = loss
+    elif rows.why:
+        statistics = rows.why
     else:
-        sizes = np.array([rows])
-        statistics = Statistics(evidence, sizes, loss, selector.stratify, **selector._promised())
+        later = "" if selector.time_ is None else FUTURE
+        parts, promised = [(holdout, holdout)], selector._promised()
+        statistics = observed(
+            evidence, parts, loss, selector.stratify, rows, later=later, **promised
+        )
     best, tried = int(selector.best_index_), len(evidence)
     words = f", after trying {tried} model{'' if tried == 1 else 's'}"
     source = "GEN-3" if tried == 1 else "GEN-4"

@@ -21,6 +21,8 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
 
+from ..stats import group_means
+
 __all__ = ["NOTHING", "BoundedLoss", "bounded_loss", "scores_as"]
 
 Array = NDArray[np.float64]
@@ -59,7 +61,7 @@ class BoundedLoss:
     zero_one : bool
         Whether it is 0 or 1, so that its mean says all.
     rows : callable or None
-        Loss of each row from the fitted model, X and y; ``None`` where the mean says all.
+        Loss of each row from the fitted model, X and y; ``None`` where it is not known.
     function : callable or None
         The score function.
     """
@@ -83,17 +85,23 @@ class BoundedLoss:
         """The least and the largest loss."""
         return self.low, self.high
 
-    def evidence(self, model: Any, X: Any, y: Any, score: float, n: int) -> tuple[float, ...]:
-        """Mean, variance, least and largest loss of the n rows; NaN where they do not give the score."""
+    def evidence(
+        self, model: Any, X: Any, y: Any, score: float, n: int, labels: Any = None
+    ) -> tuple[float, ...]:
+        """Mean, variance, least and largest loss of the n rows; NaN where they do not give the score.
+
+        With ``labels``, the group of each row, mean and variance are those of the group means.
+        """
         mean = self.offset - score
-        if self.zero_one:
+        if self.zero_one and labels is None:
             wrong = round(mean * n) if math.isfinite(mean) else -1
             if not 0 <= wrong <= n or abs(wrong - mean * n) > 1e-6 * n:
                 return NOTHING
             share = wrong / n
             variance = share * (1.0 - share) * n / (n - 1.0) if n > 1 else 0.0
             return share, variance, float(wrong == n), float(wrong > 0)
-        assert self.rows is not None
+        if self.rows is None:
+            return NOTHING
         with np.errstate(all="ignore"):
             losses = np.asarray(self.rows(model, X, y, **dict(self.keywords)), dtype=np.float64)
         if losses.shape != (n,) or not np.isfinite(losses).all():
@@ -101,8 +109,12 @@ class BoundedLoss:
         found = float(losses.mean())
         if abs(found - mean) > 1e-6 * (abs(found) + float(losses.max())):
             return NOTHING
-        variance = float(losses.var(ddof=1)) if n > 1 else 0.0
-        return found, variance, float(losses.min()), float(losses.max())
+        least, largest = float(losses.min()), float(losses.max())
+        if labels is not None:
+            losses = group_means(losses, labels)
+            found = float(losses.mean())
+        variance = float(losses.var(ddof=1)) if len(losses) > 1 else 0.0
+        return found, variance, least, largest
 
 
 # ------------------------------------------------------------------------ losses row by row
@@ -130,6 +142,11 @@ def _pinball(model: Any, X: Any, y: Any, alpha: float = 0.5) -> Array:
 def _percentage(model: Any, X: Any, y: Any) -> Array:
     truth, error = _residuals(model, X, y)
     return (np.abs(error) / np.maximum(np.abs(truth), np.finfo(np.float64).eps)).mean(axis=1)
+
+
+def _mistakes(model: Any, X: Any, y: Any) -> Array:
+    wrong = np.asarray(model.predict(X)) != np.asarray(y)
+    return wrong.reshape(len(wrong), -1).any(axis=1).astype(np.float64)
 
 
 def _brier(model: Any, X: Any, y: Any, scale: float = 1.0) -> Array:
@@ -174,7 +191,8 @@ def bounded_loss(
         low, high = loss_range or (0.0, 1.0)
         if low > 0.0 or high < 1.0:
             return f"the {words} of a row is 0 or 1, and loss_range={loss_range} leaves one of them out"
-        return BoundedLoss(words, low, high, 0.0 if loss else 1.0, True, function=function)
+        rows = None if "top_k" in function.__name__ else _mistakes
+        return BoundedLoss(words, low, high, 0.0 if loss else 1.0, True, rows, function=function)
     if function is metrics.brier_score_loss and sign < 0:
         return _brier_loss(keywords, y, loss_range)
     if function in _REGRESSION and sign < 0:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from sklearn.base import _fit_context, clone, is_classifier
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection._split import check_cv
@@ -13,9 +15,10 @@ from sklearn.model_selection._validation import _insert_error_scores
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, indexable
 
-from .._selection import pack_folds
+from .._selection import pack_folds, unpack_folds
 from ..certificate import Claim
-from ._certified import Selected
+from ..stats import check_labels
+from ._certified import Selected, wrong_best
 from ._claims import plain_folds, sampling
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss
@@ -79,9 +82,13 @@ class Search(Selected):
             )
         base = clone(self.estimator)
         self._promise()
-        grouped = routed.splitter.split.get("groups") is not None
-        self.promise_["sampling"] = sampling(self._checked_cv_orig, grouped)
-        job, _ = self._job(y, routed, collect=self.certify is not False)
+        self.promise_["sampling"] = sampling(self._checked_cv_orig)
+        groups = routed.splitter.split.get("groups")
+        self.groups_ = None if groups is None else check_labels(groups, _num_samples(X))
+        labels = None
+        if self.certify is not False:
+            labels = self._rows(X, y).labels
+        job, _ = self._job(y, routed, collect=self.certify is not False, labels=labels)
         results: dict[str, Any] = {}
         candidates: list[dict[str, Any]] = []
         out: list[dict[str, Any]] = []
@@ -163,7 +170,23 @@ class Search(Selected):
     ) -> list[Claim]:
         return search_claims(self, X, y, sample_weight, full=full, tol=tol)
 
-    def _job(self, y: Any, routed: Any, collect: bool = True) -> tuple[Job, BoundedLoss | str]:
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        folds, candidates = len(unpack_folds(self.folds_)), len(self.cv_results_["params"])
+        if int(self.n_splits_) != folds:
+            yield f"n_splits_ is {self.n_splits_}, and there are {folds} folds"
+        if np.shape(self.evidence_) != (candidates, folds, 4):
+            yield f"evidence_ must have the shape {(candidates, folds, 4)}"
+        best = vars(self).get("best_index_", 0)
+        if not isinstance(best, int | np.integer) or not 0 <= best < candidates:
+            yield f"best_index_ is {best!r}, and there are {candidates} candidates"
+        elif "best_score_" in vars(self):
+            metric = self.refit if self.multimetric_ else "score"
+            yield from wrong_best(self.best_score_, self.cv_results_[f"mean_test_{metric}"][best])
+
+    def _job(
+        self, y: Any, routed: Any, collect: bool = True, labels: Any = None
+    ) -> tuple[Job, BoundedLoss | str]:
         """What all fits have in common, and the loss that is bounded, or why none is."""
         scorers, metric = self._get_scorers()
         loss = self._loss_of(scorers, metric, y, routed.scorer.score)
@@ -176,13 +199,16 @@ class Search(Selected):
             verbose=self.verbose,
             caller=self,
             losses=((metric, loss),) if collect and isinstance(loss, BoundedLoss) else (),
+            labels=labels,
         )
         return job, loss
 
-    def _job_again(self, y: Any, sample_weight: Any) -> tuple[Job, BoundedLoss | str]:
+    def _job_again(
+        self, y: Any, sample_weight: Any, labels: Any = None
+    ) -> tuple[Job, BoundedLoss | str]:
         """The same from the sample weights, all that verification is given."""
         params = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self._job(y, self._get_routed_params_for_fit(params))
+        return self._job(y, self._get_routed_params_for_fit(params), labels=labels)
 
     def _contexts(self, callback_ctx: Any, count: int) -> list[Any] | None:
         """One callback context a fit, where there are callbacks: each fit is then made on its own."""

@@ -16,8 +16,16 @@ from sklearn.utils.validation import _num_samples
 
 from .._selection import later_claim, selection_claim, unpack_folds
 from ..certificate import Claim, Kind, Status
+from ..stats import Rows
 from ._certified import claims_of, may_be_random, parameters_words, same_parameters, scores_claim
-from ._claims import Statistics, excess_claim, folds_claim, generalisation_claim, no_bound
+from ._claims import (
+    Statistics,
+    excess_claim,
+    folds_claim,
+    generalisation_claim,
+    no_bound,
+    observed,
+)
 from ._evaluate import collect_evidence, evaluate
 
 __all__ = ["search_claims"]
@@ -36,6 +44,7 @@ def search_claims(
     params = search.cv_results_["params"]
     what = f"the scores of {_count(len(params), 'candidate')} on {_count(len(splits), 'fold')}"
     others = [name for name in search.fit_parameters_ if name not in ("sample_weight", "groups")]
+    rows = search._rows(X, y)
     if not full:
         claims.append(later_claim())
     elif others:
@@ -43,7 +52,7 @@ def search_claims(
         claims.append(Claim.undecided("scores", why, Kind.EXACT, "GEN-7"))
         evidence = None  # what was recorded is not taken on trust
     elif folds.status is Status.HOLDS:
-        again = partial(_fits_again, search, X, y, sample_weight, splits, names)
+        again = partial(_fits_again, search, X, y, sample_weight, splits, names, rows.labels)
         found, evidence = again()
         sizes = [len(test) for _, test in splits]
         random = may_be_random(search.estimator, *params)
@@ -60,7 +69,7 @@ def search_claims(
         )
     if _chosen(search) is not None:
         claims.append(_choice_claim(search))
-    claims += _statistical_claims(search, y, sample_weight, evidence, splits, folds)
+    claims += _statistical_claims(search, y, sample_weight, evidence, splits, folds, rows)
     if "best_estimator_" in vars(search):
         why = (
             "nothing is claimed: best_estimator_ was refitted on all rows, and none is left that it has "
@@ -97,12 +106,18 @@ def _split_scores(search: Any, name: str) -> Any:
 
 
 def _fits_again(
-    search: Any, X: Any, y: Any, sample_weight: Any, splits: Any, names: list[str]
+    search: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    splits: Any,
+    names: list[str],
+    labels: Any,
 ) -> tuple[Any, Any]:
     """Scores and evidence of every candidate on the recorded folds, each fitted on its own."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        job, _ = search._job_again(y, sample_weight)
+        job, _ = search._job_again(y, sample_weight, labels)
         error = np.nan if search.error_score == "raise" else search.error_score
         job = job._replace(error_score=error, return_train_score=False, verbose=0)
         params = search.cv_results_["params"]
@@ -135,7 +150,13 @@ def _choice_claim(search: Any) -> Claim:
 
 
 def _statistical_claims(
-    search: Any, y: Any, sample_weight: Any, evidence: Any, splits: Any, folds: Claim
+    search: Any,
+    y: Any,
+    sample_weight: Any,
+    evidence: Any,
+    splits: Any,
+    folds: Claim,
+    rows: Rows,
 ) -> list[Claim]:
     """About the fold models of the chosen candidate, at the limits that hold for all."""
     with warnings.catch_warnings():
@@ -143,16 +164,13 @@ def _statistical_claims(
         _, loss = search._job_again(y, sample_weight)
     kind = search.promise_["sampling"]
     statistics: Statistics | str
-    why = no_bound(folds, splits, [search.estimator, *search.cv_results_["params"]])
+    why = no_bound(folds, splits, [search.estimator, *search.cv_results_["params"]], rows)
     if why:
         statistics = why
     elif evidence is None:
         statistics = "the fits cannot be made again, so that nothing is known about their losses"
-    elif isinstance(loss, str) or isinstance(kind, str):
-        statistics = loss if isinstance(loss, str) else str(kind)
     else:
-        sizes = np.array([len(test) for _, test in splits])
-        statistics = Statistics(evidence, sizes, loss, kind, **search._promised())
+        statistics = observed(evidence, splits, loss, kind, rows, **search._promised())
     chosen = _chosen(search)
     many = _count(len(search.cv_results_["params"]), "candidate")
     folds_count = len(splits)

@@ -23,8 +23,17 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from ..certificate import Certificate
+from ..stats import Rows, treat_rows
 from ._certified import EXTRAS, check_range, data_id, loss_for
-from ._claims import Statistics, folds_claim, generalisation_claim, no_bound, plain_folds, sampling
+from ._claims import (
+    Statistics,
+    folds_claim,
+    generalisation_claim,
+    no_bound,
+    observed,
+    plain_folds,
+    sampling,
+)
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss, bounded_loss
 from ._routing import check_groups, route
@@ -97,6 +106,7 @@ def learning_curve(
     bound: str = "hoeffding",
     loss_range: tuple[float, float] | None = None,
     reuse: bool = True,
+    rows_are_independent: bool = False,
     certify: bool | str = True,
 ) -> Curve:
     """Scores of models fitted on more and more rows.
@@ -106,7 +116,7 @@ def learning_curve(
     estimator, X, y, groups, train_sizes, cv, scoring, exploit_incremental_learning, n_jobs, pre_dispatch, \
     verbose, shuffle, random_state, error_score, return_times, params
         As in scikit-learn.
-    delta, bound, loss_range, reuse, certify
+    delta, bound, loss_range, reuse, rows_are_independent, certify
         As in :class:`GridSearchCV`.
 
     Returns
@@ -143,6 +153,9 @@ def learning_curve(
         rng = check_random_state(random_state)
         folds = [(rng.permutation(train), test) for train, test in folds]
     loss = _loss(scorer, estimator, y, routed.scorer.score, loss_range, bound)
+    rows = treat_rows(
+        X, y, groups=routed.splitter.split.get("groups"), independent=rows_are_independent
+    )
     job = Job(
         scorer=scorer,
         fit_params=routed.estimator.fit,
@@ -151,6 +164,7 @@ def learning_curve(
         error_score=error_score,
         verbose=verbose,
         losses=(("score", loss),) if certify and isinstance(loss, BoundedLoss) else (),
+        labels=None if rows is None else rows.labels,
     )
     shape = (len(folds), len(sizes))
     if exploit_incremental_learning:
@@ -173,7 +187,7 @@ def learning_curve(
             for train, test in folds
         )
         found = list(np.asarray(parts).transpose((2, 1, 0)))
-        evidence, loss = _evidence_of_scores(found[1], folds, loss)
+        evidence, loss = _evidence_of_scores(found[1], folds, loss, rows)
     else:
         splits = [(train[:size], test) for train, test in folds for size in sizes]
         out, _ = evaluate(
@@ -197,20 +211,20 @@ def learning_curve(
         evidence = collect_evidence(out, shape).transpose(1, 0, 2)
     curve = Curve((sizes, *found))
     curve.ticks, curve.train_scores, curve.test_scores = sizes, found[0], found[1]
-    if certify:
+    if rows is not None:
         names = [f"{size} rows" for size in sizes]
-        rows = (X, y, (params or {}).get("sample_weight"))
-        about = ("learning_curve", estimator, groups is not None)
-        _certify(curve, rows, folds, cv, loss, evidence, names, delta, bound, *about)
+        data = (X, y, (params or {}).get("sample_weight"))
+        about = ("learning_curve", estimator, rows)
+        _certify(curve, data, folds, cv, loss, evidence, names, delta, bound, *about)
     return curve
 
 
 def _evidence_of_scores(
-    scores: Array, folds: list[Any], loss: BoundedLoss | str
+    scores: Array, folds: list[Any], loss: BoundedLoss | str, rows: Rows | None
 ) -> tuple[Array, BoundedLoss | str]:
     """What scores alone say, of models that were fitted in parts: of a 0-1 loss, everything."""
     evidence = np.full((*scores.shape, 4), np.nan)
-    if isinstance(loss, BoundedLoss) and loss.needs_rows:
+    if isinstance(loss, BoundedLoss) and (loss.needs_rows or (rows is not None and rows.grouped)):
         return evidence, "losses of single rows are not known of models that are fitted in parts"
     if isinstance(loss, BoundedLoss):
         for place in np.ndindex(*scores.shape):
@@ -242,6 +256,7 @@ def validation_curve(
     bound: str = "hoeffding",
     loss_range: tuple[float, float] | None = None,
     reuse: bool = True,
+    rows_are_independent: bool = False,
     certify: bool | str = True,
 ) -> Curve:
     """Training and test scores over the values of one parameter.
@@ -251,7 +266,7 @@ def validation_curve(
     estimator, X, y, param_name, param_range, groups, cv, scoring, n_jobs, pre_dispatch, verbose,
     error_score, params
         As in scikit-learn.
-    delta, bound, loss_range, reuse, certify
+    delta, bound, loss_range, reuse, rows_are_independent, certify
         As in :class:`GridSearchCV`.
 
     Returns
@@ -277,6 +292,9 @@ def validation_curve(
     routed = route("validation_curve", estimator, cv, scorer, params, groups)
     folds = list(cv.split(X, y, **routed.splitter.split))
     loss = _loss(scorer, estimator, y, routed.scorer.score, loss_range, bound)
+    rows = treat_rows(
+        X, y, groups=routed.splitter.split.get("groups"), independent=rows_are_independent
+    )
     job = Job(
         scorer=scorer,
         fit_params=routed.estimator.fit,
@@ -285,6 +303,7 @@ def validation_curve(
         error_score=error_score,
         verbose=verbose,
         losses=(("score", loss),) if certify and isinstance(loss, BoundedLoss) else (),
+        labels=None if rows is None else rows.labels,
     )
     values = list(param_range)
     out, _ = evaluate(
@@ -306,12 +325,12 @@ def validation_curve(
     ]
     curve = Curve(tables)
     curve.ticks, (curve.train_scores, curve.test_scores) = param_range, tables
-    if certify:
+    if rows is not None:
         names = [f"{param_name}={value}" for value in values]
-        rows = (X, y, (params or {}).get("sample_weight"))
+        data = (X, y, (params or {}).get("sample_weight"))
         evidence = collect_evidence(out, shape)
-        about = ("validation_curve", estimator, groups is not None)
-        _certify(curve, rows, folds, cv, loss, evidence, names, delta, bound, *about)
+        about = ("validation_curve", estimator, rows)
+        _certify(curve, data, folds, cv, loss, evidence, names, delta, bound, *about)
     return curve
 
 
@@ -325,7 +344,7 @@ def _loss(
 
 def _certify(
     curve: Curve,
-    rows: tuple[Any, Any, Any],
+    data: tuple[Any, Any, Any],
     folds: list[Any],
     cv: Any,
     loss: BoundedLoss | str,
@@ -335,22 +354,20 @@ def _certify(
     bound: str,
     about: str,
     estimator: Any,
-    grouped: bool,
+    rows: Rows,
 ) -> None:
     """The band around the curve, and the certificate that states it."""
     plain = plain_folds(folds)
-    first, kind = folds_claim(plain, _num_samples(rows[0])), sampling(cv, grouped)
-    why = no_bound(first, plain, [estimator])
+    first, kind = folds_claim(plain, _num_samples(data[0])), sampling(cv)
+    why = no_bound(first, plain, [estimator], rows)
     statistics: Statistics | str
     curve.intervals = np.full((len(names), 2), np.nan)
     if why:
         statistics = why
-    elif isinstance(loss, str) or isinstance(kind, str):
-        statistics = loss if isinstance(loss, str) else str(kind)
     else:
-        sizes = np.array([len(test) for _, test in plain])
-        statistics = Statistics(evidence, sizes, loss, kind, delta, bound)
-        curve.intervals = np.stack(statistics.limits(), axis=1)
+        statistics = observed(evidence, plain, loss, kind, rows, delta=delta, bound=bound)
+        if isinstance(statistics, Statistics):
+            curve.intervals = np.stack(statistics.limits(), axis=1)
     who, tried = (
         f" of the {len(folds)} fold models",
         f", after evaluating {evidence.size // 4} models",
@@ -360,5 +377,5 @@ def _certify(
         for i, name in enumerate(names)
     ]
     curve.certificate_ = Certificate(
-        (first, *claims), data_id(*rows), "all points were fitted", about
+        (first, *claims), data_id(*data), "all points were fitted", about
     )

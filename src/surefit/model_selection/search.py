@@ -40,6 +40,12 @@ class GridSearchCV(Search, _GridSearchCV):
     all rows. They are then independent given the classes, and the bound is about the error at these class
     frequencies.
 
+    Folds are those of ``cv``; a search never changes them, it checks them. Where a fold tests copies of rows
+    that its model was fitted on (repeats that chance does not explain), or rows of a group that ``fit`` was
+    given, the statistical claims are undecided; with ``groups`` and ``cv=GroupKFold()`` they are about the
+    mean over groups. They are undecided as well where rows nearly repeat each other, or a column looks like
+    the number of a person or a place, until ``groups`` are given or ``rows_are_independent=True``.
+
     Parameters
     ----------
     estimator, param_grid, scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
@@ -53,6 +59,9 @@ class GridSearchCV(Search, _GridSearchCV):
         absolute errors). It must be known beforehand; a loss outside it makes the claim fail.
     reuse : bool, default=True
         Share work between candidates and folds where possible.
+    rows_are_independent : bool, default=False
+        Say that rows are independent although some nearly repeat each other, or a column looks like the
+        number of a person or a place. Copies stay copies. See :mod:`surefit.stats`.
     certify : bool or 'full', default=True
         Which claims to decide at fit.
 
@@ -65,8 +74,10 @@ class GridSearchCV(Search, _GridSearchCV):
     folds_ : array or list
         The fold that tests each row, or the (train, test) rows of each fold.
     evidence_ : ndarray of shape (n_candidates, n_splits, 4)
-        Mean, variance, least and largest loss of each fold model on its test rows; NaN where no bound is
-        stated.
+        Mean, variance, least and largest loss of each fold model on its test rows; of grouped rows, mean and
+        variance of the means of the groups. NaN where no bound is stated.
+    groups_ : ndarray of int or None
+        Number of the group of each row, where ``fit`` was given groups.
     certificate_ : Certificate
         The claims.
     statement_ : str
@@ -108,6 +119,7 @@ class GridSearchCV(Search, _GridSearchCV):
         bound: str = "hoeffding",
         loss_range: tuple[float, float] | None = None,
         reuse: bool = True,
+        rows_are_independent: bool = False,
         certify: bool | str = True,
     ) -> None:
         super().__init__(
@@ -126,6 +138,7 @@ class GridSearchCV(Search, _GridSearchCV):
         self.bound = bound
         self.loss_range = loss_range
         self.reuse = reuse
+        self.rows_are_independent = rows_are_independent
         self.certify = certify
 
 
@@ -139,7 +152,7 @@ class RandomizedSearchCV(Search, _RandomizedSearchCV):
     estimator, param_distributions, n_iter, scoring, n_jobs, refit, cv, verbose, pre_dispatch, random_state, \
     error_score, return_train_score
         As in scikit-learn.
-    delta, bound, loss_range, reuse, certify
+    delta, bound, loss_range, reuse, rows_are_independent, certify
         As in :class:`GridSearchCV`.
 
     Examples
@@ -178,6 +191,7 @@ class RandomizedSearchCV(Search, _RandomizedSearchCV):
         bound: str = "hoeffding",
         loss_range: tuple[float, float] | None = None,
         reuse: bool = True,
+        rows_are_independent: bool = False,
         certify: bool | str = True,
     ) -> None:
         super().__init__(
@@ -198,4 +212,5 @@ class RandomizedSearchCV(Search, _RandomizedSearchCV):
         self.bound = bound
         self.loss_range = loss_range
         self.reuse = reuse
+        self.rows_are_independent = rows_are_independent
         self.certify = certify

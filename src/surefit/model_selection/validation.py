@@ -22,8 +22,17 @@ from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import _num_samples
 
 from ..certificate import Certificate, Claim
+from ..stats import treat_rows
 from ._certified import EXTRAS, check_range, data_id, loss_for
-from ._claims import Statistics, folds_claim, generalisation_claim, no_bound, plain_folds, sampling
+from ._claims import (
+    Statistics,
+    folds_claim,
+    generalisation_claim,
+    no_bound,
+    observed,
+    plain_folds,
+    sampling,
+)
 from ._evaluate import Job, collect_evidence, evaluate, report_failures
 from ._losses import BoundedLoss, bounded_loss
 from ._routing import check_groups, route
@@ -74,6 +83,7 @@ def cross_validate(
     bound: str = "hoeffding",
     loss_range: tuple[float, float] | None = None,
     reuse: bool = True,
+    rows_are_independent: bool = False,
     certify: bool | str = True,
 ) -> CrossValidation:
     """Fit and score an estimator on every fold; bound the true loss of the fold models.
@@ -91,7 +101,7 @@ def cross_validate(
     estimator, X, y, groups, scoring, cv, n_jobs, verbose, params, pre_dispatch, return_train_score, \
     return_estimator, return_indices, error_score
         As in scikit-learn.
-    delta, bound, loss_range, reuse, certify
+    delta, bound, loss_range, reuse, rows_are_independent, certify
         As in :class:`GridSearchCV`. With several scores, each gets its share of delta.
 
     Returns
@@ -119,6 +129,8 @@ def cross_validate(
     splits = list(cv.split(X, y, **routed.splitter.split))
     losses = _losses_of(scorers, estimator, y, routed.scorer.score, loss_range, bound)
     bounded = tuple((name, loss) for name, loss in losses.items() if isinstance(loss, BoundedLoss))
+    given = routed.splitter.split.get("groups")
+    rows = treat_rows(X, y, groups=given, independent=rows_are_independent) if certify else None
     job = Job(
         scorer=scorers,
         fit_params=routed.estimator.fit,
@@ -128,6 +140,7 @@ def cross_validate(
         error_score=error_score,
         verbose=verbose,
         losses=bounded if certify else (),
+        labels=None if rows is None else rows.labels,
     )
     out, _ = evaluate(
         estimator if return_estimator else clone(estimator),
@@ -154,14 +167,12 @@ def cross_validate(
     parts = ["test", "train"] if return_train_score else ["test"]
     tables = {part: _normalize_score_results(found[f"{part}_scores"]) for part in parts}
     results |= {f"{part}_{name}": tables[part][name] for name in tables["test"] for part in parts}
-    if certify:
+    if rows is not None:
         n = _num_samples(X)
         plain = plain_folds(splits)
         parts_claim = folds_claim(plain, n)
         claims = [parts_claim]
-        sizes = np.array([len(test) for _, test in plain])
-        kind = sampling(cv, routed.splitter.split.get("groups") is not None)
-        why = no_bound(parts_claim, plain, [estimator])
+        kind, why = sampling(cv), no_bound(parts_claim, plain, [estimator], rows)
         for place, (name, loss) in enumerate(losses.items()):
             label = "generalisation" if len(losses) == 1 else f"generalisation: {name}"
             which = (
@@ -170,12 +181,10 @@ def cross_validate(
             statistics: Statistics | str
             if why:
                 statistics = why
-            elif isinstance(loss, str) or isinstance(kind, str):
-                statistics = loss if isinstance(loss, str) else str(kind)
             else:
                 evidence = collect_evidence(out, (1, len(splits)), which)
-                share = delta / len(bounded)
-                statistics = Statistics(evidence, sizes, loss, kind, share, bound)
+                share = delta / max(len(bounded), 1)
+                statistics = observed(evidence, plain, loss, kind, rows, delta=share, bound=bound)
             claims.append(_fold_claim(statistics, len(splits), label))
         weight = params.get("sample_weight")
         results.certificate_ = Certificate(

@@ -285,7 +285,9 @@ def claims_of(
         Kind.EXACT, float(stale), 0.0, "ADV-1",
     )  # fmt: skip
     low, high = found.certified_accuracy, found.attacked_accuracy
-    if found.certified.any():
+    if low > high:
+        words = f"cannot be at least {low:.4f} (certified: {found.method}) and at most {high:.4f}"
+    elif found.certified.any():
         words = f"lies between {low:.4f} (certified: {found.method}) and {high:.4f}"
     else:
         words = f"is at most {high:.4f}; no row is certified ({found.method})"

@@ -25,6 +25,7 @@ FEWEST_VALUES = 10  # a hospital with four names is a category
 FEWEST_UNNAMED = 20
 MOSTLY = 0.9  # share of the texts with a digit, from which a column is one of numbers
 ROWS_A_VALUE = 1.2  # on average; a column that numbers the rows ties none together
+MOST_UNNAMED = 200  # columns without names that are looked at
 MOST_ROWS_A_VALUE = 50  # of a column without a telling name
 THINGS = (
     "patient|subject|person|participant|respondent|individual|user|customer|client|member|"
@@ -74,7 +75,8 @@ def find_identifiers(names: Sequence[str] | None, columns: Iterable[Any]) -> lis
     Parameters
     ----------
     names : sequence of str, default=None
-        Names of the columns; ``None`` counts them, "column 0" and so on, and the values alone decide.
+        Names of the columns; ``None`` counts them, "column 0" and so on, and the values alone decide, of the
+        first 200.
     columns : iterable of array
         The columns, one after the other: numbers or text, a missing value being ``None`` or NaN.
 
@@ -91,6 +93,8 @@ def find_identifiers(names: Sequence[str] | None, columns: Iterable[Any]) -> lis
     """
     found = []
     for place, values in enumerate(columns):
+        if names is None and place >= MOST_UNNAMED:
+            break
         name = f"column {place}" if names is None else f"column '{names[place]}'"
         named = names is not None and _is_telling(str(names[place]))
         one = _looks_like_number_of(name, values, named)

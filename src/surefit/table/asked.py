@@ -29,7 +29,7 @@ def check_numbers(holdout: float, delta: float, seconds: float, seed: int) -> No
     """Shares, probabilities, seconds and seeds that make sense."""
     if not 0.0 < holdout < 1.0:
         raise ValueError(
-            f"holdout must lie between 0 and 1, got {holdout!r}; 0.25 keeps a quarter aside."
+            f"holdout must lie between 0 and 1, got {holdout!r}; 0.25 holds out a quarter."
         )
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}; 0.05 is 95 % confidence.")

@@ -102,7 +102,8 @@ def constant_claim(
     doubt = doubt_of_signs(differences) if single else doubt_of_mean(differences, loss.width)
     better = doubt <= delta
     name, source = BETTER, "GEN-3"
-    found = f"{mine.mean():.4g} against {theirs.mean():.4g} on the hold-out"
+    form = ".1%" if model.task == "classification" else ".4g"
+    found = f"{mine.mean():{form}} against {theirs.mean():{form}} on the hold-out"
     always = f"always predicting {record['words']}"
     if better:
         statement = (

@@ -44,12 +44,14 @@ def document_of(model: Any) -> dict[str, Any]:
         for column in schema["columns"]
     ]
     family = FAMILIES[model.task][chosen["family"]]
+    doubts = [model.units_["why"]] if model.units_["why"] else []
     document = {
         "schema": SCHEMA,
         "surefit": model.version_,
         "created": model.created_,
         "data": {
-            **{key: model.data_[key] for key in ("name", "rows", "columns", "notes")},
+            **{key: model.data_[key] for key in ("name", "rows", "columns")},
+            "notes": [*doubts, *model.data_["notes"]],
             "target": model.target,
             "sensitive": list(model.sensitive),
             "immutable": list(model.immutable),

@@ -105,8 +105,9 @@ def _proxies(
     if found["error_low"] is None:  # a group too rare to split
         claim = Claim.undecided(title, words, Kind.STATISTICAL, "FAIR-1")
     else:
-        ends = (found[key] for key in ("balanced_accuracy", "balanced_low", "balanced_high"))
-        claim = Claim.interval(title, words, Kind.STATISTICAL, *ends, "FAIR-1", widest=WIDEST)
+        told, low, high = (found[f"balanced_{key}"] for key in ("accuracy", "low", "high"))
+        kind = Kind.STATISTICAL
+        claim = Claim.interval(title, words, kind, told, low, high, "FAIR-1", widest=WIDEST)
     columns = [
         {"name": column["name"], "strength": column["strength"]} for column in found["columns"][:10]
     ]

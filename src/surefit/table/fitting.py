@@ -89,7 +89,7 @@ def fit_table(
     time : float
         Seconds for everything. What does not fit is left out, and the log says what.
     holdout : float
-        Share of rows that is kept aside.
+        Share of rows that is held out; of groups, where rows are grouped.
     delta : float
         Probability with which the statistical claims of a section may be wrong.
     refit : bool

@@ -86,7 +86,7 @@ def averaged(model: Any) -> str:
             f" over {record['held_units']} different rows, copies of which were kept together and counted "
             "once"
         )
-    return f" over {record['held_units']} held-out groups of '{shown(model.group)}', each counted alike"
+    return f" over {record['held_units']} held-out groups of '{shown(model.group)}'"
 
 
 def where_of(model: Any) -> str:

@@ -70,7 +70,7 @@ class TableModel(Certified):
     models : list of str
         Families of the plan.
     holdout : float
-        Share of the rows that is kept aside.
+        Share of the rows that is held out; of groups, where rows are grouped.
     seed : int
         Seed of the split and of everything random.
     delta : float

@@ -55,8 +55,8 @@ def _same(a: Claim, b: Claim) -> bool:
     """Equal but for the rounding of another machine: kind, status, source, sentence and numbers."""
     if (a.kind, a.status, a.source) != (b.kind, b.status, b.source):
         return False
-    first, second = ([c.estimate, c.low, c.high, c.tolerance] for c in (a, b))
-    if not alike(first, second, 1e-9):
+    ends, found = ([c.estimate, c.low, c.high, c.tolerance] for c in (a, b))
+    if not alike(ends, found, 1e-9):
         return False
     if a.kind in (Kind.OPTIMAL, Kind.EXACT, Kind.STATIONARY):  # residuals at rounding level
         room = _ROUNDING + (_SHARE * abs(b.bound) if math.isfinite(b.bound) else 0.0)

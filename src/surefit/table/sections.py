@@ -20,25 +20,22 @@ unit of the hold-out, and sentences about single rows read one row of each unit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Claim, Kind, Status
+from ..certificate import Claim, Kind
 from ..model_selection._claims import Statistics, excess_claim, generalisation_claim
-from ..stats import group_limits
 from .constant import constant_claim
 from .evidence import (
-    WIDEST,
     calibration_bins,
     calibration_claim,
     confusion,
     coverage_claim,
     curves,
     residuals,
-    rows_needed,
 )
 from .independence import averaged
 from .losses import TableLoss
@@ -59,13 +56,14 @@ class SharedStatistics(Statistics):
 
     def limits(self) -> tuple[Array, Array]:
         """As of :class:`Statistics`, with ``share`` of delta."""
-        part = self.share * self.delta
-        if self.bound == "groups":
-            mean, variance = self.evidence[:, 0, 0], self.evidence[:, 0, 1]
-            ends = group_limits(mean, variance, self.sizes[0], part, self.loss.range, self.models)
-            return np.asarray(ends[0]), np.asarray(ends[1])
         return Statistics(
-            self.evidence, self.sizes, self.loss, self.stratified, part, self.bound
+            self.evidence,
+            self.sizes,
+            self.loss,
+            self.stratified,
+            self.share * self.delta,
+            self.bound,
+            grouped=self.grouped,
         ).limits()
 
 
@@ -102,9 +100,15 @@ def _statistics(model: Any, measured: dict[int, tuple[float, ...]]) -> SharedSta
         table[place, 0] = evidence
     sizes = np.array([model.units_["held_units"]])
     single = model.units_["single"]
-    bound = loss.bound if single else "groups"
     return SharedStatistics(
-        table, sizes, loss.bounded(single), False, model.delta, bound, share_of(model)
+        table,
+        sizes,
+        loss.bounded(single),
+        False,
+        model.delta,
+        loss.bound,
+        share=share_of(model),
+        grouped=not single,
     )
 
 
@@ -141,7 +145,9 @@ def generalisation(
     raw = np.asarray(model.model_.predict(X))
     predicted = raw if model.task == "classification" else raw * model.scale_ + model.centre_
     claims = [_error_claim(model, measured)]
-    excess = _excess(model, measured)
+    # the reference is measured, but is not one of the models to choose from
+    statistics, reference = _statistics(model, measured), _is_reference(model)
+    excess = excess_claim(statistics, int(model.chosen_), "", excluded=reference)
     claims += [] if excess is None else [excess]
     versus, constant = constant_claim(
         model, rows, loss_of(model), predicted, COMPARED * model.delta
@@ -163,53 +169,9 @@ def _error_claim(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim:
     if reference.any():
         words = f", counting all {planned + 1} models, the {planned} of the plan and the reference"
     words = f"{averaged(model)}{words}"
-    statistics, chosen = _statistics(model, measured), int(model.chosen_)
-    claim = generalisation_claim(statistics, chosen, "", words, source="GEN-4", caveat=FIXED)
-    if claim.status in (Status.HOLDS, Status.UNINFORMATIVE):
-        return _as_interval(claim, statistics, chosen)
-    return claim
-
-
-def _as_interval(claim: Claim, statistics: Statistics, chosen: int) -> Claim:
-    """The claim with its interval; uninformative, with a remedy, where that is half of the range or more."""
-    width, n = statistics.loss.high, int(statistics.sizes[0])
-    low, high = (float(end[chosen]) for end in statistics.limits())
-    low, high = max(0.0, low), min(width, high)
-    found = Claim.interval(
-        claim.name,
-        claim.statement,
-        claim.kind,
-        float(statistics.evidence[chosen, 0, 0]),
-        low,
-        high,
-        claim.source,
-        limits=(0.0, width),
-        widest=WIDEST,
+    return generalisation_claim(
+        _statistics(model, measured), int(model.chosen_), "", words, source="GEN-4", caveat=FIXED
     )
-    if found.status is not Status.UNINFORMATIVE:
-        return found
-    more = rows_needed(n, high - low, WIDEST * width)
-    words = f"{claim.statement}; that says little: about {more:,} held out, not {n:,}, would halve the range"
-    return replace(found, statement=words)
-
-
-def _excess(model: Any, measured: dict[int, tuple[float, ...]]) -> Claim | None:
-    """What choosing can have cost, among all models of the plan; ``None`` for a plan of one."""
-    reference = _is_reference(model)
-    planned = int((~reference).sum())
-    if planned < 2:
-        return None
-    statistics = _statistics(model, measured)
-    # the reference is measured, but is not one of the models to choose from
-    chosen_from = np.where(reference[:, None, None], np.nan, statistics.evidence)
-    known = int(np.isfinite(chosen_from[:, 0, 0]).sum())
-    if known < planned:
-        why = (
-            f"the hold-out measured {known} of the {planned} models of the plan, so what choosing among all "
-            f"{planned} has cost is not known"
-        )
-        return Claim.undecided("selection excess", why, Kind.STATISTICAL, "GEN-5")
-    return excess_claim(replace(statistics, evidence=chosen_from), int(model.chosen_), "")
 
 
 def _widths(
