@@ -34,6 +34,9 @@ class Net(nn.Module):
         return self.body(x)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::surefit.CertificateWarning")  # of few epochs
+
+
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(0)
@@ -240,7 +243,7 @@ def test_bfloat16_is_predicted_kept_and_verified(tmp_path, table):
     """Numbers of eight binary digits sum to 1 within a rounding each."""
     X, labels, _ = table
     path, module = tmp_path / "model.surefit", brief()
-    model = NeuralClassifier(module, epochs=2, random_state=0).fit(X, labels)
+    model = NeuralClassifier(module, epochs=20, lr=0.05, random_state=0).fit(X, labels)
     proba = model.predict_proba(X)
     assert proba.dtype == np.float32
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-6)
@@ -297,14 +300,20 @@ def test_a_file_gives_the_same_model(tmp_path, table, pictures, kind):
     X, labels, number = table
     given = {"module": net} if kind == "module" else {}
     model, X, y = {
-        "mlp": (MLPClassifier((8,), max_iter=5, random_state=0), X, labels),
+        "mlp": (
+            MLPClassifier((8,), max_iter=20, learning_rate_init=0.05, random_state=0),
+            X,
+            labels,
+        ),
         "regressor": (
-            MLPRegressor(hidden_layer_sizes=(8,), max_iter=5, random_state=0),
+            MLPRegressor(
+                hidden_layer_sizes=(8,), max_iter=20, learning_rate_init=0.05, random_state=0
+            ),
             X.astype(np.float32),
             number,
         ),
         "cnn": (CNNClassifier("resnet20", epochs=1, random_state=0), *pictures),
-        "module": (NeuralClassifier(net, epochs=2, random_state=0), X, labels),
+        "module": (NeuralClassifier(net, epochs=20, lr=0.02, random_state=0), X, labels),
     }[kind]
     path = tmp_path / "model.surefit"
     surefit.save(model.fit(X, y), path)
@@ -370,9 +379,9 @@ def test_a_fit_that_fails_leaves_the_module_it_went_on_with_as_it_was(table, kin
     noisy = nn.Sequential(
         nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 3)
     )
-    model = NeuralClassifier(noisy, epochs=2, random_state=0).partial_fit(
-        X, y, classes=np.unique(y)
-    )
+    model = NeuralClassifier(noisy, lr=0.05, batch_size=25, random_state=0)
+    for _ in range(5):
+        model.partial_fit(X, y, classes=np.unique(y))
     before, steps = model.predict_proba(X), model.n_iter_
     rows, error = X, KeyboardInterrupt
     if kind == "diverges":
@@ -444,7 +453,7 @@ class Turned(nn.Module):
 
 def test_complex_weights_are_kept_in_a_file(tmp_path, table):
     X, y, _ = table
-    model = NeuralClassifier(Turned(), epochs=2, random_state=0).fit(X, y)
+    model = NeuralClassifier(Turned(), epochs=40, lr=0.1, random_state=0).fit(X, y)
     surefit.save(model, tmp_path / "turned")
     again = surefit.load(tmp_path / "turned", module=Turned())
     state = again.module_.state_dict()

@@ -161,8 +161,10 @@ def test_tampering_is_seen() -> None:
     assert failed() == {"bags"}
     model.word_counts_ = model.word_counts_ - np.eye(1, len(words), 3, dtype=np.int64)[0]
     slopes = model.probe_slopes_
-    model.probe_slopes_ = np.full_like(slopes, np.nan)
+    model.probe_slopes_ = 1.001 * slopes
     assert failed() == {"gradient"}
+    model.probe_slopes_ = np.full_like(slopes, np.nan)
+    assert failed() == {"attributes"}
     model.probe_slopes_ = slopes
     fewer = {claim.name for claim in surefit.verify(model, X[:10], y[:10]).failed}
     assert {"loss", "data"} <= fewer

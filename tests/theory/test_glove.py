@@ -274,11 +274,34 @@ def test_tampered_models_are_seen():
     assert "monotone loss" in failed()
     model.loss_trace_ = model.loss_trace_[::-1]
     model.word_biases_ = np.full_like(model.word_biases_, np.nan)
-    assert {"loss", "word block"} <= failed()
-    model.word_biases_ = model.word_biases_[1:]
+    assert failed() == {"attributes"}
+    model.word_biases_ = np.zeros(len(model.word_biases_) - 1)
     assert failed() == {"loss"}
     model.word_factors_ = kept[1:]
     assert "loss" in failed()
+
+
+def test_counts_of_words_are_claimed():
+    """Weighted sentence vectors are made with them; no claim looked at them."""
+    texts = ["a b c a", "b c d", "a d"] * 4
+    for data in (texts, counts()):
+        model = GloVe(2, min_count=1, solver="als", random_state=0, certify=False).fit(data)
+        assert surefit.verify(model, data)["words"].status is Status.HOLDS
+        kept = model.word_counts_, model.n_words_
+        model.word_counts_ = kept[0] + np.eye(1, len(kept[0]), 1, dtype=np.int64)[0]
+        model.n_words_ = kept[1] + 1
+        assert surefit.verify(model, data)["words"].observed == 2
+        model.word_counts_ = kept[0]
+        assert surefit.verify(model, data)["words"].status is Status.FAILS
+        model.n_words_ = kept[1]
+        for wrong in (kept[0] * 1.0, kept[0][1:], -kept[0]):
+            model.word_counts_ = wrong
+            assert [c.name for c in surefit.verify(model, data).failed] == ["attributes"]
+        model.word_counts_, words = kept[0], model.words_
+        for other in ([*words[:-1], words[0]], [*words[:-1], 3]):
+            model.words_ = other
+            assert "attributes" in {c.name for c in surefit.verify(model, data).failed}
+        model.words_ = words
 
 
 def test_a_fit_that_did_not_learn_fails_its_claim():
@@ -296,9 +319,11 @@ def test_steps_are_compared_with_gradients(solver, biases):
     model = GloVe(3, solver=solver, biases=biases, reg=0.1, max_iter=100, random_state=0).fit(N)
     assert model.certificate_["gradient"].status is Status.HOLDS
     recorded = model.probe_slopes_
-    for wrong in (1.05 * recorded, recorded[1:], np.full_like(recorded, np.nan)):
+    for wrong in (1.05 * recorded, recorded[1:]):
         model.probe_slopes_ = wrong
         assert surefit.verify(model, N)["gradient"].status is Status.FAILS
+    model.probe_slopes_ = np.full_like(recorded, np.nan)
+    assert "probe_slopes_ holds NaN" in surefit.verify(model, N)["attributes"].statement
     model.probe_slopes_ = recorded
     model.context_factors_ = 1.1 * model.context_factors_
     assert surefit.verify(model, N)["gradient"].status is Status.FAILS

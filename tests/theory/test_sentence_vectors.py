@@ -250,7 +250,7 @@ def test_held_out_sentences_have_a_radius() -> None:
     assert surefit.verify(model, X)["held-out loss"].status is Status.FAILS
     assert "loss" in {c.name for c in surefit.verify(model, X[:20]).failed}
     alone = Sent2Vec(3, min_count=1, **options | {"validation_fraction": 0.01})
-    alone.fit(["w1"] * 500 + X[:3])
+    alone.fit([f"alone{i}" for i in range(500)] + X[:3])
     assert alone.certificate_["held-out loss"].status is Status.UNDECIDED
 
 

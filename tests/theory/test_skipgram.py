@@ -267,8 +267,9 @@ def test_other_data_are_seen_whatever_they_are(solver):
         assert "loss" in {claim.name for claim in surefit.verify(model, other).failed}
 
 
-def test_texts_put_aside_without_pairs_decide_nothing():
-    model = SkipGram(**FAST, validation_fraction=0.002).fit([["a"]] * 500 + made_text(n_texts=2))
+def test_held_out_texts_without_pairs_decide_nothing():
+    texts = [[f"alone{i}"] for i in range(500)] + made_text(n_texts=2)
+    model = SkipGram(**FAST, validation_fraction=0.002).fit(texts)
     assert model.certificate_["held-out loss"].status is Status.UNDECIDED
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +27,7 @@ from .._namespace import is_torch, to_numpy
 from ..base import Certified, check_weights
 from ..certificate import Claim
 from ._draws import seeded
-from ._held_out import errors_of
+from ._held_out import HeldOut, errors_of
 from ._network_claims import Problem, mean_loss, network_claims, sample_loss
 from .checkpoints import fit_to
 from .precision import pick_device
@@ -45,6 +46,10 @@ class Network(Certified):
     input_shape_: tuple[int, ...]
     dtypes: tuple[Any, ...] = (np.float32, np.float64)  # of X; whole numbers become the first
     sparse: bool = False
+    _counts: ClassVar[tuple[str, ...]] = ("n_iter_", "n_outputs_", "descent_steps_")
+    _may_be_nan: ClassVar[dict[str, str]] = {
+        "sample_loss_": "of a module that does not compute in float64"
+    }
 
     # ------------------------------------------------------------------ the module
 
@@ -225,7 +230,8 @@ class Network(Certified):
             recorded=float(getattr(self, "final_loss_", np.nan)),
             recorded_sample=float(getattr(self, "sample_loss_", np.nan)),
             fresh=self._fresh,
-            held_errors=getattr(self, "held_errors_", None),
+            held=self._held_out(X, y),
+            constant=self._constant(),
             **self._run_facts(X.shape[0]),
         )
 
@@ -233,21 +239,54 @@ class Network(Certified):
         """What else the problem says of the run."""
         return {}
 
+    def _held_out(self, X: Any, y: Any) -> HeldOut | None:
+        """The rows that were held out, and what shows that no step has used them."""
+        return None
+
+    def _constant(self) -> Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] | None:
+        """(targets, weights) to the best constant output; None where the loss is a user's own."""
+        return None
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
         return network_claims(self._problem(X, y, sample_weight), full=full)
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        """Besides the common ones: the module's numbers, shapes, and rows that are none."""
+        yield from super()._inconsistencies(X, y, sample_weight)
+        for name, value in _tensors(self.module_).items():
+            parameter = isinstance(value, nn.Parameter)
+            flat = torch.view_as_real(value) if value.is_complex() else value
+            if flat.is_floating_point() and bool(
+                (~flat.isfinite()).any() if parameter else flat.isnan().any()
+            ):  # buffers may be masks of infinities
+                yield f"module_ has numbers in {name} that are not finite"
+        if self.module_.training:
+            yield "module_ is in training mode"
+        shape = tuple(self.input_shape_)
+        if not shape or self.n_features_in_ != shape[0]:
+            yield f"n_features_in_ is {self.n_features_in_!r}, and rows have the shape {shape}"
+        for name in self._counts:
+            value = vars(self).get(name)
+            if value is not None and (not isinstance(value, Integral) or value < 0):
+                yield f"{name} is {value!r}, which is no count"
+        yield from _invalid_rows(vars(self).get("validation_rows_"), X.shape[0])
+        yield from self._wrong_outputs(X, y)
+
+    def _wrong_outputs(self, X: Any, y: Any) -> Iterator[str]:
+        """Whether the module gives what ``predict`` reads."""
+        raise NotImplementedError
+
     def _record_loss(self, X: Any, y: Any, sample_weight: Any, compressed: Any = None) -> None:
         """Leave ``final_loss_``, the mean loss of the final weights over the rows, in evaluation mode, and
         ``sample_loss_``, that over some rows in float64, and ``held_errors_``, errors on rows kept out."""
         problem = self._problem(X, y, sample_weight)
-        inputs = problem.inputs
+        wide = problem.widened()
+        inputs = wide.inputs
         if compressed is not None:  # the same rows, zeros left out
             inputs = compressed.to("cpu", next(problem.module.parameters()).dtype).__getitem__
-        self.final_loss_ = mean_loss(
-            problem.module, inputs, problem.target, problem.weight, problem.loss
-        )[0]
+        self.final_loss_ = mean_loss(wide.module, inputs, wide.target, wide.weight, wide.loss)[0]
         self.sample_loss_ = sample_loss(problem)
         self.held_errors_ = errors_of(problem)
 
@@ -366,6 +405,17 @@ def _balanced(codes: NDArray[Any], weight: NDArray[np.float64] | None) -> NDArra
     return np.where(counts > 0, share, 0.0)[codes]
 
 
+def _invalid_rows(rows: Any, n: int) -> Iterator[str]:
+    """What is wrong with numbers of held-out rows; those beyond n are of other data, which is said."""
+    if rows is None:
+        return
+    rows = np.asarray(rows)
+    if rows.ndim != 1 or rows.dtype.kind != "i" or not len(rows):
+        yield f"validation_rows_ is of shape {rows.shape} and type {rows.dtype}, not a list of rows"
+    elif rows.min() < 0 or len(np.unique(rows)) < len(rows):
+        yield "validation_rows_ names a row twice, or one below 0"
+
+
 def _tensors(module: nn.Module | None) -> dict[str, torch.Tensor]:
     """The weights and buffers themselves."""
     return {} if module is None else dict([*module.named_parameters(), *module.named_buffers()])
@@ -386,8 +436,8 @@ def too_large(largest: float, dtype: torch.dtype) -> ValueError:
 
 def _writable(X: NDArray[Any]) -> NDArray[Any]:
     """torch wants memory that may be written, in order, of a type that it has."""
-    X = np.ascontiguousarray(X)
-    return X if X.flags.writeable else X.copy()
+    X = np.ascontiguousarray(X)  # which leaves a single row of a reversed array as it is
+    return X if X.flags.writeable and min(X.strides, default=0) >= 0 else X.copy()
 
 
 def _checked_tensor(X: Any) -> Any:

@@ -7,6 +7,7 @@ The objective, and what is certified, is in :mod:`surefit.nn.mlp`; steps are tho
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from torch import nn
 
 from ._descent import Descent
 from ._estimator_base import Network, too_large
+from ._held_out import HeldOut
 from .batches import mixed
 from .perceptron import ACTIVATIONS, MLP
 from .precision import pick_device
@@ -36,6 +38,14 @@ class BaseMLP(Network):
 
     dtypes = (np.float64, np.float32)
     sparse = True
+    _counts = (*Network._counts, "n_layers_", "t_")
+    _may_be_infinite: ClassVar[dict[str, str]] = {
+        "best_validation_score_": "until a score is better than none"
+    }
+    _may_be_nan: ClassVar[dict[str, str]] = {
+        **Network._may_be_nan,
+        "validation_scores_": "of predictions that are not finite",
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "activation": [StrOptions(set(ACTIVATIONS))],
@@ -316,15 +326,31 @@ class BaseMLP(Network):
             "compiled": self.compile,
             "decay": float(self.alpha) / n,
             "descent": (steps, float(self.learning_rate_init)) if steps and known else None,
-            "held": getattr(self, "validation_rows_", None),
-            "chosen": bool(self.early_stopping),
         }
+
+    def _held_out(self, X: Any, y: Any) -> HeldOut | None:
+        held = getattr(self, "validation_rows_", None)
+        return None if held is None else HeldOut(held, chosen=True)
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> Any:
         problem = super()._problem(X, y, sample_weight)
         if problem.weight is not None:
             problem.decay = float(self.alpha) / float(problem.weight.sum())
         return problem
+
+    def _wrong_outputs(self, X: Any, y: Any) -> Iterator[str]:
+        layers, sizes = self._layers(), self._sizes()
+        found = [layer.in_features for layer in layers] + [layers[-1].out_features]
+        if found != sizes:
+            yield f"the layers have sizes {found}, and {sizes} follow from the data and the parameters"
+        if self.n_layers_ != len(sizes):
+            yield f"n_layers_ is {self.n_layers_!r}, and there are {len(sizes)}"
+        if self.out_activation_ != self._read_out(y):
+            yield f"out_activation_ is {self.out_activation_!r}, and y needs {self._read_out(y)!r}"
+
+    def _read_out(self, y: Any) -> str:
+        """The function of the outputs that follows from the targets."""
+        raise NotImplementedError
 
     def _strata(self, y: Any) -> Any:
         return None

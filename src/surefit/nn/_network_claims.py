@@ -4,6 +4,8 @@ A network's loss is not convex in its weights, so nothing here says that they ar
 
 - *the recorded loss is that of these weights*: the mean loss over the rows, in evaluation mode, again; and
   over some rows in float64, which notices far smaller changes;
+- *it is better than a constant*: the mean loss is below that of the best output that is the same for all
+  rows (:mod:`._constant_claim`);
 - *the gradient is the derivative*: along random directions d, autograd's :math:`\nabla f \cdot d` is compared
   with :math:`D_h = (f(w + h d) - f(w - h d)) / 2h` in float64. For smooth f the one-sided differences are
   :math:`h f''` apart and :math:`D_h` is off by :math:`O(h^2)`; a kink (ReLU, max-pool) within h pulls both
@@ -25,9 +27,10 @@ Nothing of the trainer is used here but how ``compile=`` is read.
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +38,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from ..certificate import Claim, Kind
+from ..certificate import ROUNDING_LIMIT, Claim, Kind
+from ._constant_claim import constant_claim
 from ._gradient_claims import (
     EPS,
     SAMPLE,
@@ -46,7 +50,7 @@ from ._gradient_claims import (
     sampled,
     wide,
 )
-from ._held_out import held_out
+from ._held_out import HeldOut, held_out
 from .initialisation import DepthReport, variance_by_depth
 from .parallel import compile_options
 
@@ -88,14 +92,12 @@ class Problem:
         Steps and step length, where the run was gradient descent on all rows.
     compiled : bool or str
         How the fit compiled the module.
-    held : ndarray, optional
+    held : HeldOut, optional
         Rows that no step has used.
-    chosen : bool
-        Whether those rows chose the weights.
     wrong : callable, optional
         Errors (0 or 1) of outputs against targets.
-    held_errors : int, optional
-        How many of ``held`` were wrong at the fit.
+    constant : callable, optional
+        (targets, weights or None) to the best constant output, where it is known.
     """
 
     module: nn.Module
@@ -109,18 +111,57 @@ class Problem:
     fresh: Callable[[], nn.Module] | None = None
     descent: tuple[int, float] | None = None
     compiled: bool | str = False
-    held: NDArray[np.int64] | None = None
-    chosen: bool = False
+    held: HeldOut | None = None
     wrong: Callable[[Any, Any], torch.Tensor] | None = None
-    held_errors: int | None = None
+    constant: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] | None = None
 
     def __len__(self) -> int:
         return len(self.target)
 
+    def part(self, rows: NDArray[np.int64]) -> Problem:
+        """The problem of some of the rows."""
+        inputs = self.inputs
+        return replace(
+            self,
+            inputs=lambda some: inputs(rows[some]),
+            target=self.target[torch.from_numpy(rows)],
+            weight=None if self.weight is None else self.weight[rows],
+            held=None,
+        )
+
+    def training(self) -> Problem:
+        """The problem of the rows of the steps."""
+        if self.held is None or int(self.held.rows.max()) >= len(self):
+            return self
+        return self.part(np.setdiff1d(np.arange(len(self)), self.held.rows))
+
+    def widened(self) -> Problem:
+        """With weights of half precision as exact float32 numbers, so that their rounding excuses nothing."""
+        first = next(p for p in self.module.parameters() if p.is_floating_point())
+        if first.dtype not in (torch.float16, torch.bfloat16):
+            return self
+        module, inputs = copy.deepcopy(self.module).float().eval(), self.inputs
+        wide = replace(self, module=module, inputs=lambda rows: inputs(rows).float())
+        try:
+            with torch.inference_mode():
+                wide.module(wide.inputs(slice(0, 1)))
+        except RuntimeError:  # a module that asks for its own type
+            return self
+        return wide
+
+    def mean_loss(self) -> tuple[float, float]:
+        """(weighted mean loss, mean size of an output)."""
+        return mean_loss(self.module, self.inputs, self.target, self.weight, self.loss)
+
 
 def network_claims(problem: Problem, *, full: bool) -> list[Claim]:
     """All claims, the costly ones undecided unless ``full``."""
-    claims: list[Claim | None] = [_recorded_loss(problem)]
+    wide = problem.widened()
+    loss, size = wide.mean_loss()
+    training = wide.training()
+    reached = loss if training is wide else training.mean_loss()[0]
+    claims: list[Claim | None] = [_recorded_loss(wide, loss, size)]
+    claims.append(constant_claim(training, reached))
     sample, why = sampled(problem)
     if sample is None:
         claims += [Claim.undecided(name, why, kind, source) for name, kind, source in _IN_FLOAT64]
@@ -167,21 +208,23 @@ def mean_loss(
 # ------------------------------------------------------------------------ the claims
 
 
-def _recorded_loss(problem: Problem) -> Claim:
+def _recorded_loss(problem: Problem, found: float, size: float) -> Claim:
     """The loss again. Outputs are products of depth many layers, each with its roundings."""
-    found, size = mean_loss(
-        problem.module, problem.inputs, problem.target, problem.weight, problem.loss
-    )
     first = next(p for p in problem.module.parameters() if p.is_floating_point())
-    eps = float(torch.finfo(first.dtype).eps)
     layers = 1 + sum(isinstance(part, (nn.Linear, nn.Conv2d)) for part in problem.module.modules())
-    tolerance = 8 * layers * eps * max(abs(found), size, 1.0)
+    scale = 8 * layers * max(abs(found), size, 1.0)
+    eps = float(torch.finfo(first.dtype).eps)
+    tolerance = scale * min(eps, float(torch.finfo(torch.float32).eps))
     statement = (
         f"the mean loss of these weights over {len(problem)} rows is {found:.6g}, "
         f"the fit recorded {problem.recorded:.6g}"
     )
     gap = abs(found - problem.recorded)
-    return Claim.check("training loss", statement, Kind.EXACT, gap, tolerance, "NN-5")
+    largest = ROUNDING_LIMIT * max(abs(found), 1.0)
+    return Claim.check(
+        "training loss", statement, Kind.EXACT, gap, tolerance, "NN-5", floor=scale * eps,
+        largest_floor=largest,
+    )  # fmt: skip
 
 
 def sample_loss(problem: Problem) -> float:

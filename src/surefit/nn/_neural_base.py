@@ -6,17 +6,20 @@ import contextlib
 import copy
 import inspect
 import math
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
+from ..stats import Repeats
 from ._estimator_base import Network, seeded
+from ._held_out import HeldOut
+from ._split import find_copies, hold_out_rows, input_keys, weights_not_drawn
 from .batches import mixed
 from .optimizers import make_optimizer, maker_of, unshaped
 from .precision import pick_device
@@ -88,9 +91,9 @@ class Neural(Network):
         """A module, or what makes one."""
         return self.module
 
-    def _fresh(self) -> nn.Module:
+    def _fresh(self, seed: int | None = None) -> nn.Module:
         maker = self._maker()
-        with seeded(self.seed_):
+        with seeded(self.seed_ if seed is None else seed):
             shape = self._module_shape()
             if isinstance(maker, nn.Module):
                 module = copy.deepcopy(maker)
@@ -104,6 +107,8 @@ class Neural(Network):
                 module = maker(**{name: known[name] for name in known if name in names})
             if not isinstance(module, nn.Module):
                 raise TypeError(f"module must give an nn.Module, got {type(module).__name__}.")
+            if module is self.__dict__.get("_module"):  # the one that it made before
+                module = copy.deepcopy(module)
             if unshaped(module):  # whose sizes and weights come from a first row
                 with torch.no_grad(), contextlib.suppress(RuntimeError):
                     module.eval()(torch.zeros(1, *shape))
@@ -151,6 +156,7 @@ class Neural(Network):
             self._module = module
             self._check_width(X)
             self.n_iter_ = 0
+            self.seen_rows_ = np.empty(0, dtype=np.uint64)
             self.__dict__.pop("_optimizer", None)
         if not incremental:
             self.__dict__.pop("_optimizer", None)
@@ -159,12 +165,8 @@ class Neural(Network):
         target, weight = self._targets(y), self._row_weights(y, sample_weight)
         rows, held = np.arange(len(X)), None
         if self.validation_fraction and not incremental:
-            rows, held = train_test_split(
-                rows,
-                random_state=rng,
-                test_size=self.validation_fraction,
-                stratify=self._strata(y),
-            )
+            rows, held = self._split(X, y)
+        self.seen_rows_ = np.union1d(self.seen_rows_, input_keys(X)[rows])
         shaped = self._shaped(X)
         picked = torch.from_numpy(rows)
         data = (shaped, target) if held is None else (shaped[rows], target[picked])
@@ -206,6 +208,53 @@ class Neural(Network):
         state.pop("_optimizer", None)
         return state
 
+    def _split(self, X: Any, y: Any, copies: Repeats | None = None) -> tuple[Any, Any]:
+        """The rows of the steps and the rows held out: a function of the data and the weights' seed."""
+        found = find_copies(X, y) if copies is None else copies
+        share = float(self.validation_fraction)
+        return hold_out_rows(share, found, self._strata(y), self.seed_)
+
+    def _held_out(self, X: Any, y: Any) -> HeldOut | None:
+        held = getattr(self, "validation_rows_", None)
+        if held is None:
+            return None
+        if self.patience is not None:
+            return HeldOut(held, chosen=True)
+        copies = find_copies(X, y)
+        return HeldOut(
+            held,
+            chosen=False,
+            copies=copies,
+            split=lambda: self._split(X, y, copies),
+            keys=input_keys(X),
+            seen=getattr(self, "seen_rows_", None),
+            given_weights=lambda: weights_not_drawn(self._fresh, self.seed_),
+            errors=getattr(self, "held_errors_", None),
+        )
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        seen, errors = vars(self).get("seen_rows_"), vars(self).get("held_errors_")
+        if seen is not None:
+            seen = np.asarray(seen)
+            if seen.ndim != 1 or seen.dtype != np.uint64 or (seen[1:] <= seen[:-1]).any():
+                yield "seen_rows_ are not ascending keys of 64 bits"
+        if errors is not None and not isinstance(errors, Integral):
+            yield f"held_errors_ is {errors!r}, which is no count"
+        if not isinstance(self.seed_, Integral):
+            yield f"seed_ is {self.seed_!r}, which is no seed"
+
+    def _wrong_outputs(self, X: Any, y: Any) -> Iterator[str]:
+        wanted = self._outputs_wanted()
+        with torch.inference_mode():
+            try:
+                shape = tuple(self.module_(self._placed(X[:1])).shape)
+            except (RuntimeError, AttributeError) as error:
+                yield f"module_ does not take the rows: {str(error).splitlines()[0]}"
+                return
+        if not self._fits(shape, wanted):
+            yield f"module_ gives an output of shape {shape} for a row, and {wanted} are read"
+
     def _metrics(self) -> Any:
         return None
 
@@ -227,6 +276,4 @@ class Neural(Network):
             "compiled": self.compile,
             "decay": float(self.weight_decay),
             "descent": None if steps is None else (steps, float(self.lr)),
-            "held": getattr(self, "validation_rows_", None),
-            "chosen": self.patience is not None,
         }

@@ -13,6 +13,7 @@ He, Zhang, Ren, Sun, "Deep residual learning for image recognition", CVPR 2016.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
@@ -143,6 +144,12 @@ class CNNClassifier(NeuralClassifier):
             "X must have shape (n, height, width) or (n, channels, height, width), or image_shape must be "
             f"given for flat rows; received rows of shape {shape}."
         )
+
+    def _wrong_outputs(self, X: Any, y: Any) -> Iterator[str]:
+        if tuple(self.image_shape_) != self._picture(tuple(int(size) for size in X.shape[1:])):
+            yield f"image_shape_ is {self.image_shape_}, and rows have the shape {X.shape[1:]}"
+            return
+        yield from super()._wrong_outputs(X, y)
 
     def _module_shape(self) -> tuple[int, ...]:
         return tuple(self.image_shape_)

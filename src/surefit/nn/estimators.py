@@ -11,7 +11,7 @@ claim of optimality is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, column_or_1d
 from torch import nn
 
+from ._constant_claim import log_shares, weighted_mean
 from ._estimator_base import ClassifierPart
 from ._neural_base import Neural
 
@@ -60,7 +61,8 @@ class NeuralClassifier(ClassifierMixin, Neural, ClassifierPart):
     patience : int, optional
         Stop after so many epochs without a lower validation loss; needs ``validation_fraction``.
     validation_fraction : float, default=0.0
-        The share of rows that no step uses.
+        The share of rows that no step uses. Copies of a row fall on one side; the same data are split alike
+        at each fit that goes on.
     class_weight : dict or "balanced", optional
     warm_start : bool, default=False
         Go on from the weights of the last fit.
@@ -76,6 +78,10 @@ class NeuralClassifier(ClassifierMixin, Neural, ClassifierPart):
         Losses by epoch, epochs done.
     final_loss_ : float
         The mean loss of the final weights over the rows of the fit.
+    validation_rows_ : ndarray or None
+        The rows that were held out.
+    seen_rows_ : ndarray of uint64
+        A key of each row that any step of this estimator has used, ascending.
     certificate_ : Certificate
 
     Examples
@@ -212,6 +218,11 @@ class NeuralClassifier(ClassifierMixin, Neural, ClassifierPart):
 
     def _strata(self, y: Any) -> Any:
         return y if np.unique(y, return_counts=True)[1].min() > 1 else None
+
+    def _constant(self) -> Any:
+        if self.loss is not None:
+            return None
+        return lambda codes, weight: log_shares(codes, weight, len(self.classes_))
 
     def _run_facts(self, n: int) -> dict[str, Any]:
         return super()._run_facts(n) | {"wrong": wrong}
@@ -351,6 +362,15 @@ class NeuralRegressor(RegressorMixin, Neural):
         found = torch.from_numpy(np.array(y))
         first = next((p for p in self._module.parameters() if p.is_floating_point()), None)
         return found.to(torch.float32 if first is None else first.dtype)
+
+    def _wrong_outputs(self, X: Any, y: Any) -> Iterator[str]:
+        yield from super()._wrong_outputs(X, y)
+        wanted = 0 if y.ndim == 1 else y.shape[1]
+        if self.n_outputs_ != wanted:
+            yield f"n_outputs_ is {self.n_outputs_!r}, and {wanted} follow from y"
+
+    def _constant(self) -> Any:
+        return weighted_mean if self.loss is None else None
 
     def _loss(self) -> Any:
         if self.loss is None:

@@ -22,6 +22,7 @@ Glorot, Bengio, "Understanding the difficulty of training deep feedforward neura
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,11 +36,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 from torch import nn
 
+from ._constant_claim import log_shares, weighted_mean
 from ._estimator_base import ClassifierPart, is_multilabel
 from ._mlp_base import BaseMLP
 from .perceptron import MLP
 
 __all__ = ["MLP", "MLPClassifier", "MLPRegressor"]
+
+_CERTAIN = (1e-16, 1.0 - 1e-16)  # probabilities whose logits are finite
 
 
 class MLPClassifier(ClassifierMixin, BaseMLP, ClassifierPart):
@@ -266,6 +270,20 @@ class MLPClassifier(ClassifierMixin, BaseMLP, ClassifierPart):
     def _loss(self) -> Any:
         return _softmax_loss if self.out_activation_ == "softmax" else _logistic_loss
 
+    def _read_out(self, y: Any) -> str:
+        return "softmax" if np.ndim(y) == 1 and len(self.classes_) > 2 else "logistic"
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        wanted = len(self.classes_) if np.ndim(y) > 1 or len(self.classes_) > 2 else 1
+        if self.n_outputs_ != wanted:
+            yield f"n_outputs_ is {self.n_outputs_!r}, and {wanted} follow from the classes"
+
+    def _constant(self) -> Any:
+        if self.out_activation_ == "softmax":
+            return lambda codes, weight: log_shares(codes, weight, len(self.classes_))
+        return lambda target, weight: weighted_mean(target, weight).clamp(*_CERTAIN).logit()
+
     def _strata(self, y: Any) -> Any:
         return y if y.ndim == 1 and self.n_outputs_ == 1 else None
 
@@ -440,6 +458,20 @@ class MLPRegressor(RegressorMixin, BaseMLP):
 
     def _targets(self, y: Any) -> torch.Tensor:
         return torch.from_numpy(np.array(y).reshape(len(y), -1))
+
+    def _read_out(self, y: Any) -> str:
+        return "exp" if self.loss == "poisson" else "identity"
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        wanted = 1 if y.ndim == 1 else y.shape[1]
+        if self.n_outputs_ != wanted:
+            yield f"n_outputs_ is {self.n_outputs_!r}, and y has {wanted} targets a row"
+
+    def _constant(self) -> Any:
+        if self.loss == "poisson":
+            return lambda target, weight: weighted_mean(target, weight).clamp_min(1e-300).log()
+        return weighted_mean
 
     def _loss(self) -> Any:
         return _poisson_loss if self.loss == "poisson" else _squared_loss

@@ -188,10 +188,11 @@ def train(
         first = next((p for p in module.parameters() if p.is_floating_point()), None)
         dtype = torch.float32 if first is None else first.dtype
         cast = autocast(precision, where, dtype)
-        code = {
-            "module": describe(module, module), "loss": describe(loss, module),
-            "augment": describe(augment, module), "optimizer": describe(maker_of(optimizer), module),
-        }  # fmt: skip
+        code = {}
+        if checkpoint is not None:  # before the module is wrapped for its ranks
+            maker = maker_of(optimizer)
+            parts = {"module": module, "loss": loss, "augment": augment, "optimizer": maker}
+            code = {role: describe(part, module) for role, part in parts.items()}
         replica = Replica(module, parallel, group, compile)
         place: dict[str, Any] = {"device": where, "dtype": dtype}
         batches = Batches(
@@ -226,9 +227,9 @@ def train(
                 "schedule": schedule if isinstance(schedule, str) else "a function",
                 "clip": None if clip is None else float(clip), "ema": None if ema is None else float(ema),
                 "precision": str(cast or dtype),
-                "validation": None if held is None or patience is None else held.mark(),
+                "validation": held.mark() if held is not None and patience and checkpoint else None,
             },
-            code=code | {"learning rate": describe(rate)},
+            code=code | ({"learning rate": describe(rate)} if code else {}),
             look=None if held is None else partial(evaluate, replica, held, loss, metrics or {}, cast),
             judged=validation is not None, verbose=verbose,
         )  # fmt: skip

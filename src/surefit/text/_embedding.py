@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,10 @@ from .corpus import as_corpus
 from .subwords import Subwords
 from .vocabulary import Encoded, Vocabulary
 
-__all__ = ["Embedding", "Pace", "SeenSubwords", "put_aside", "split_segments", "two_parts"]
+__all__ = [
+    "Embedding", "Pace", "SeenSubwords", "invalid_held_out", "invalid_words", "split_segments", "two_parts",
+    "wrong_counts",
+]  # fmt: skip
 
 
 class Embedding(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified):
@@ -79,6 +83,10 @@ class Embedding(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cert
         mean: NDArray[Any] = bags @ self.vectors_
         return mean / np.maximum(np.diff(starts), 1).astype(mean.dtype)[:, None]
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from invalid_words(self)
+
     @property
     def _n_features_out(self) -> int:
         return int(self.vectors_.shape[1])
@@ -113,17 +121,40 @@ class Pace:
         print(text, file=sys.stderr, flush=True)
 
 
-def put_aside(share: float, n: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
-    """The numbers of the texts that are held out, ascending; None where the share is 0."""
-    if not share:
-        return None
-    count = round(share * n)
-    if not 0 < count < n:
-        raise ValueError(
-            f"validation_fraction={share:g} of {n} texts is {count}: hold out at least one and leave at "
-            "least one."
-        )
-    return np.sort(rng.permutation(n)[:count]).astype(np.int64)
+def invalid_words(model: Any) -> Iterator[str]:
+    """What is wrong with the words of a fitted model and their counts."""
+    words, counts = model.words_, np.asarray(model.word_counts_)
+    if not all(isinstance(word, str) for word in words) or len(set(words)) != len(words):
+        yield "words_ are not distinct strings"
+    if counts.shape != (len(words),) or counts.dtype.kind != "i" or (counts < 0).any():
+        yield f"word_counts_ are not {len(words)} counts"
+    total = vars(model).get("n_words_")
+    if total is not None and (not isinstance(total, Integral) or total < counts.sum()):
+        yield f"n_words_ is {total!r}, and the words occur {counts.sum()} times"
+
+
+def invalid_held_out(model: Any) -> Iterator[str]:
+    """What is wrong with the numbers of held-out texts."""
+    held, asked = model.validation_indices_, model.validation_fraction > 0
+    if (held is not None) != asked:
+        there = "there are none" if held is None else f"there are {np.size(held)}"
+        yield f"validation_fraction is {model.validation_fraction:g}, and of held-out texts {there}"
+    if held is None:
+        return
+    held = np.asarray(held)
+    if (
+        held.ndim != 1
+        or held.dtype.kind != "i"
+        or (held[:1] < 0).any()
+        or (np.diff(held) < 1).any()
+    ):
+        yield "validation_indices_ are not ascending numbers of texts"
+
+
+def wrong_counts(model: Any, ids: Any) -> int:
+    """How many words do not occur as often among these as the fit recorded."""
+    found = np.bincount(np.asarray(ids), minlength=len(model.words_))
+    return int((found != np.asarray(model.word_counts_)).sum())
 
 
 def two_parts(n: int, held: NDArray[np.int64] | None) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -7,7 +7,7 @@ averages rows of Z first.
   the words occur as often as recorded.
 - "loss": the recorded loss is the mean loss of this model on these texts.
 - "better than a constant": the loss is below that of the best scores that are the same for all texts, the
-  entropy of the class frequencies.
+  entropy of the class frequencies; by less than a hundredth is uninformative.
 - "gradient": for a few texts, the squared length of the step that the kernel takes at this model is the
   derivative of the loss along it, by a central difference.
 - "gap to logistic regression": no logistic regression on the same bags whose coefficients are no longer than
@@ -16,10 +16,13 @@ averages rows of Z first.
       L = sum_i s_i H(p_i(t)) - t r ||A'(s theta)||_F,    p_i(t) = onehot(y_i) + t theta_i,
 
   theta = l'(AM') and t in [0, 1]: weak duality with the conjugate of the loss, the negative entropy -H.
-  The loss is within its distance to L of the best of these; nothing is decided where L is not above 0.
+  The loss is within its distance to L of the best of these; nothing is decided where L is not above 0. A
+  distance above a hundredth of that from L to the best constant scores is uninformative: a model that has
+  learnt nothing is near the least of an empty ball.
 - "duality gap", for ``solver="exact"``: that of logistic regression with the penalty reg/2 ||M||_F^2, at most
   ``tol`` of the objective at 0 (TXT-6).
-- "held-out error": that of texts which no step has seen, with exact binomial limits for new texts.
+- "held-out error": that of texts which no step has seen, nor a copy of them, with exact binomial limits for
+  new texts; where copies of a text are among them, limits for the mean over distinct texts.
 """
 
 from __future__ import annotations
@@ -27,17 +30,20 @@ from __future__ import annotations
 import bisect
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax, xlogy
 
-from ..certificate import Claim, Kind
+from .._optimality import INFORMATIVE_SHARE, optimality_claim
+from ..certificate import Claim, Kind, Status
 from ..duality import duality_gap, gap_claim
 from ..losses import Logistic, Softmax
-from ..model_selection.bounds import clopper_pearson
 from ..penalties import L2
+from ..stats import clopper_pearson, group_interval
+from ._held_out import below_claim, other_split
 
 __all__ = ["claims", "probes_of"]
 
@@ -62,7 +68,8 @@ def claims(
     full: bool,
     tol: float,
 ) -> list[Claim]:
-    """The claims; ``held`` is (predicted, true) labels of what was held out, or None."""
+    """The claims; ``held`` is (predicted, true) labels of what was held out, with the groups of copies of
+    all texts, or None."""
     W, Z = np.asarray(model.output_vectors_, dtype=np.float64), model.input_vectors_
     M = np.concatenate(
         [Z[i : i + _BLOCK].astype(np.float64) @ W.T for i in range(0, len(Z), _BLOCK)]
@@ -72,22 +79,25 @@ def claims(
     soft = model.loss == "softmax"
     loss = float(s @ _pointwise(scores, codes, signs, soft))
     probes = probes_of(np.diff(encoded.starts), weights)
+    best = _constant_loss(codes, s, len(model.classes_), W.shape[0], soft)
+    words = f"the mean training loss is {loss:.6g}, that of the best constant scores {best:.6g}"
     out = [
         _bag_claim(model, texts, encoded),
         _loss_claim(model, loss, scores),
-        _constant_claim(loss, codes, s, len(model.classes_), W.shape[0], soft),
+        below_claim("better than a constant", words, loss, best, "TXT-6"),
     ]
     if model.solver == "exact":
         out.append(_exact_claim(model, A, M, codes, signs, s, soft, tol))
     else:
         out.append(_gradient_claim(model, A, W, probes, codes, signs, soft))
         if full:
-            out.append(_ball_claim(A, M, scores, signs, s, soft, loss))
+            out.append(_ball_claim(A, M, scores, signs, s, soft, loss, best))
         else:
             why = "surefit.verify or certify='full' bounds it"
             out.append(Claim.undecided(_GAP, why, Kind.OPTIMAL, "TXT-6"))
     if held is not None:
-        out.append(_held_claim(model, *held))
+        frequent = np.bincount(codes, weights=s, minlength=len(model.classes_)).argmax()
+        out.append(_held_claim(model, *held, model.classes_[frequent]))
     return out
 
 
@@ -197,14 +207,10 @@ def _loss_claim(model: Any, loss: float, scores: Array) -> Claim:
     return Claim.check("loss", statement, Kind.EXACT, away, floor, "TXT-6")
 
 
-def _constant_claim(
-    loss: float, codes: Any, s: Array, classes: int, rows: int, soft: bool
-) -> Claim:
+def _constant_loss(codes: Any, s: Array, classes: int, rows: int, soft: bool) -> float:
+    """The loss of the best scores that are the same for all texts: the entropy of the classes' shares."""
     shares = np.asarray(np.bincount(codes, weights=s, minlength=classes), dtype=np.float64)
-    best = float(_entropy((shares[1:] if rows == 1 else shares)[None], soft)[0])
-    statement = f"the mean training loss is {loss:.6g}, that of the best constant scores {best:.6g}"
-    bound = best * (1.0 - 1e-12)  # a loss that is equal to rounding is not below
-    return Claim.check("better than a constant", statement, Kind.BOUND, loss, bound, "TXT-6")
+    return float(_entropy((shares[1:] if rows == 1 else shares)[None], soft)[0])
 
 
 def _gradient_claim(
@@ -240,25 +246,39 @@ def _gradient_claim(
 
 
 def _ball_claim(
-    A: Any, M: Array, scores: Array, signs: Array, s: Array, soft: bool, loss: float
+    A: Any,
+    M: Array,
+    scores: Array,
+    signs: Array,
+    s: Array,
+    soft: bool,
+    loss: float,
+    constant: float,
 ) -> Claim:
     theta = _slope(scores, signs, soft)
-    pull = float(np.linalg.norm(M)) * float(np.linalg.norm(A.T @ (s[:, None] * theta)))
+    norm = float(np.linalg.norm(M))
+    pull = norm * float(np.linalg.norm(A.T @ (s[:, None] * theta)))
     best = max(float(s @ _entropy((signs > 0) + t * theta, soft)) - t * pull for t in _SCALES)
     zero = math.log(signs.shape[1]) if soft else signs.shape[1] * math.log(2.0)
-    norm = float(np.linalg.norm(M))
     if best <= 0.0 <= loss:
         why = (
             f"the loss is {loss:.3g} above 0, and no higher bound was found for logistic regression on the "
             f"same bags with coefficients of norm {norm:.3g} or less; solver='exact' decides it"
         )
         return Claim.undecided(_GAP, why, Kind.OPTIMAL, "TXT-6")
-    statement = (
-        f"the loss {loss:.6g} is within {max(loss - best, 0.0):.3g} of the least of logistic regression on "
-        f"the same bags with coefficients of norm {norm:.3g} or less"
-    )
-    gap = loss - best if loss - best >= -1e-9 * zero else math.nan
-    return Claim.check(_GAP, statement, Kind.OPTIMAL, gap, zero, "TXT-6")
+    gap, width = loss - best, constant - best
+    target = f"logistic regression on the same bags with coefficients of norm {norm:.3g} or less"
+    if gap >= 0.0 and gap > INFORMATIVE_SHARE * width:
+        share = f"{100.0 * gap / width:.3g} % of the way" if width > 0.0 else "all of the way"
+        why = (
+            f"the loss {loss:.6g} is within {gap:.3g} of the least of {target}, {share} down from the best "
+            f"constant scores ({constant:.6g}): more epochs, or solver='exact', show more"
+        )
+        return Claim.uninformative(_GAP, why, Kind.OPTIMAL, gap, zero, "TXT-6")
+    return optimality_claim(
+        f"the loss {loss:.6g}", primal=loss, dual=best, null=constant, bound=zero, floor=1e-9 * zero,
+        source="TXT-6", name=_GAP, target=f"the least of {target}",
+    )  # fmt: skip
 
 
 def _exact_claim(
@@ -279,20 +299,50 @@ def _exact_claim(
         )
         for c in range(M.shape[1])
     ]  # fmt: skip
-    return max(
-        found, key=lambda claim: claim.observed if claim.observed == claim.observed else math.inf
-    )
+    return max(found, key=_badness)
 
 
-def _held_claim(model: Any, labels: Any, true: Any) -> Claim:
-    wrong, n = int((labels != true).sum()), len(true)
-    if not n:
-        why = "none of the texts that were held out is there"
-        return Claim.check("held-out error", why, Kind.STATISTICAL, math.nan, 0.0, "GEN-3")
-    low, high = clopper_pearson(wrong, n, _DELTA)
-    away = abs(float(model.validation_error_) - wrong / n)
-    statement = (
-        f"{wrong} of {n} held-out texts are misclassified, {wrong / n:.4f} (the record misses that by "
-        f"{away:.1g}); with probability 0.95 the error on new texts is in [{low:.4f}, {high:.4f}]"
-    )
-    return Claim.check("held-out error", statement, Kind.STATISTICAL, away, 1e-12, "GEN-3")
+_ORDER = (Status.HOLDS, Status.UNINFORMATIVE, Status.UNDECIDED, Status.FAILS)
+
+
+def _badness(claim: Claim) -> tuple[int, float]:
+    """The worse of two claims is the larger one."""
+    observed = math.inf if math.isnan(claim.observed) else claim.observed
+    return _ORDER.index(claim.status), observed
+
+
+def _held_claim(model: Any, labels: Any, true: Any, copies: Any, constant: Any) -> Claim:
+    """Errors of held-out texts, with limits; ``constant`` is the most frequent class of the others."""
+    name, kind, source = "held-out error", Kind.STATISTICAL, "GEN-3"
+    broken = other_split(model, copies)
+    if broken or not len(true):
+        broken = broken or "none of the texts that were held out is there"
+        return Claim.check(name, broken, kind, 1.0, 0.0, source)
+    errors = np.asarray(labels != true, dtype=np.float64)
+    away = abs(float(model.validation_error_) - errors.mean())
+    if not away <= 1e-12:
+        words = f"the held-out error is {errors.mean():.4f}, which the record misses by {away:.1g}"
+        return Claim.check(name, words, kind, away, 1e-12, source)
+    wrong, n, groups = int(errors.sum()), len(true), copies[model.validation_indices_]
+    distinct = len(np.unique(groups))
+    rivals = np.asarray(true != constant, dtype=np.float64)
+    if distinct == n:
+        estimate, (low, high) = wrong / n, clopper_pearson(wrong, n, _DELTA)
+        rival, what = float(rivals.mean()), f"{wrong} of {n} held-out texts are misclassified"
+        new = "new texts"
+    else:
+        estimate, low, high = group_interval(errors, groups, _DELTA)
+        rival = group_interval(rivals, groups, _DELTA)[0]
+        what = f"{wrong} of {n} held-out texts, {distinct} of them different, are misclassified"
+        new = "new texts, each counted once,"
+    statement = f"{what}; with probability 0.95 the error on {new} is in [{low:.4f}, {high:.4f}]"
+    claim = Claim.interval(name, statement, kind, estimate, low, high, source)
+    if claim.status is not Status.HOLDS:
+        return claim
+    if high >= rival:
+        statement = (
+            f"{statement}; always answering {constant!s} has an error of {rival:.4f} on them: hold out more "
+            "texts, or train a better model, to tell the two apart"
+        )
+        return replace(claim, statement=statement, bound=rival, status=Status.UNINFORMATIVE)
+    return replace(claim, bound=rival)

@@ -5,6 +5,7 @@ lambda (w_i, b_i), and that of a context's alike.
 
 - "loss": the recorded loss is that of these factors on these counts.
 - "vectors": the vectors are the sums of the two factors.
+- "words": the words occur as often as recorded; of a matrix of counts the sums of its rows, rounded.
 - Alternating least squares: "word block", "context block", the gradient over one side against its size at 0.
   The words were solved for last: theirs is 0 to rounding. The contexts' is at most ``tol`` of its size at 0.
   "monotone loss": the trace never rises, and ends with the loss.
@@ -69,8 +70,9 @@ class Sums:
     floor: float
 
 
-def claims(model: Any, counts: Any, tol: float) -> list[Claim]:
+def claims(model: Any, counted: Any, tol: float) -> list[Claim]:
     """The claims about a fitted model on its counts."""
+    counts = counted.pairs
     n, k = counts.shape[0], int(model.n_components)
     shapes = {np.shape(model.word_factors_), np.shape(model.context_factors_)}
     lengths = {np.shape(model.word_biases_), np.shape(model.context_biases_)}
@@ -81,6 +83,7 @@ def claims(model: Any, counts: Any, tol: float) -> list[Claim]:
     words, contexts = _sides(model, counts)
     of_words = _sums(words)
     out = [_loss_claim(model, words, contexts, of_words), _vector_claim(model)]
+    out.append(_words_claim(model, counted))
     if model.solver == "als":
         out += _block_claims(of_words, _sums(contexts), tol)
         out.append(_monotone_claim(model))
@@ -150,6 +153,15 @@ def _loss_claim(model: Any, words: Rows, contexts: Rows, found: Sums) -> Claim:
         f"half the weighted squares plus the penalty is {loss:.6g}; the record is off by {away:.2g}"
     )
     return Claim.check("loss", statement, Kind.EXACT, away, floor, "TXT-3")
+
+
+def _words_claim(model: Any, counted: Any) -> Claim:
+    recorded = np.asarray(model.word_counts_)
+    same = recorded.shape == counted.words.shape
+    wrong = int((recorded != counted.words).sum()) if same else len(counted.words)
+    wrong += int(model.n_words_ != counted.n_words)
+    statement = f"{wrong} of the words' counts, their total included, are not those of these data"
+    return Claim.check("words", statement, Kind.EXACT, wrong, 0.0, "TXT-2")
 
 
 def _vector_claim(model: Any) -> Claim:

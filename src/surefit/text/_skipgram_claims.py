@@ -14,7 +14,9 @@ over the drawn ones. At zero outputs the loss is (1 + k) log 2: chance.
 - "loss": the recorded loss is that of these vectors on the drawn pairs.
 - "better than chance": the mean loss over *all* pairs of the text is below chance, with probability 0.95;
   undecided where chance lies within the radius.
-- "held-out loss": the same for texts that no step saw, where some were put aside. (Their words were counted.)
+- "held-out loss": the same for texts that no step saw, where some were held out: those that the recorded seed
+  draws, and no copies of others. (Their words were counted.)
+- "words": the words occur as often as recorded.
 - "gradient": for a few pairs with one noise word each, the squared length of the step that the kernel takes
   at these vectors is the derivative of the pair's loss along its gradient, by a central difference.
 - "every word": the recorded mean loss of all words, each with another one as noise: the drawn pairs leave
@@ -39,6 +41,8 @@ from scipy.special import expit
 
 from ..certificate import Claim, Kind
 from ..model_selection.bounds import empirical_bernstein
+from ._embedding import wrong_counts
+from ._held_out import copies_of, other_split
 from .ngrams import END, hash_ngrams, ngrams
 
 __all__ = [
@@ -80,12 +84,13 @@ def claims(model: Any, data: Any) -> list[Claim]:
         return [Claim.check("loss", words, Kind.EXACT, math.nan, 0.0, "TXT-5")]
     drawn = _Drawn(model, seen)
     found = [_recorded(model, drawn), _chance("better than chance", "the text", drawn)]
+    found.append(_words(model, data))
     rows = model.vectors_, model.context_vectors_
     found.append(noise_claim(*rows, "every word", model.noise_loss_, "TXT-5"))
     if model.subwords is not None:
         found.append(_of_ngrams(model))
     if aside is not None:
-        found.append(_held_out(model, aside))
+        found.append(_held_out(model, data, aside))
     return found + (_whole(model, seen) if model.solver == "full" else [_gradient(model)])
 
 
@@ -262,16 +267,25 @@ def _chance(name: str, where: str, drawn: _Drawn) -> Claim:
         f"the loss of a pair of {where} is {loss:.4g} ± {radius:.2g} on average, with probability "
         f"{1 - _DELTA:g}; chance is {drawn.chance:.4g}"
     )
-    if loss - radius <= drawn.chance < loss + radius:
-        return Claim.undecided(name, words, Kind.STATISTICAL, "TXT-5")
-    return Claim.check(name, words, Kind.STATISTICAL, loss + radius, drawn.chance, "TXT-5")
+    ends = loss - radius, loss + radius
+    return Claim.criterion(name, words, Kind.STATISTICAL, loss, *ends, drawn.chance, "TXT-5")
 
 
-def _held_out(model: Any, aside: Any) -> Claim:
+def _words(model: Any, data: Any) -> Claim:
+    wrong = wrong_counts(model, data.ids)
+    words = f"{wrong} of the words' counts are not those of these texts"
+    return Claim.check("words", words, Kind.EXACT, wrong, 0.0, "TXT-5")
+
+
+def _held_out(model: Any, data: Any, aside: Any) -> Claim:
+    name, kind = "held-out loss", Kind.STATISTICAL
+    broken = other_split(model, copies_of(data.ids, data.starts))
+    if broken:
+        return Claim.check(name, broken, kind, 1.0, 0.0, "TXT-5")
     if _pairs_in(aside):
-        return _chance("held-out loss", "the texts put aside", _Drawn(model, aside))
-    why = "no text that was put aside has two known words"
-    return Claim.undecided("held-out loss", why, Kind.STATISTICAL, "TXT-5")
+        return _chance(name, "the held-out texts", _Drawn(model, aside))
+    why = "no held-out text has two known words"
+    return Claim.undecided(name, why, kind, "TXT-5")
 
 
 def probes_of(n_words: int) -> NDArray[np.int64]:

@@ -45,6 +45,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import Certified
 from ..certificate import Claim
 from ._cooccurrence_claims import claims
+from ._embedding import invalid_words
 from ._pair_counts import count_pairs, equal_weights, harmonic_weights, occurrences, once
 from .corpus import Corpus, as_corpus
 from .vocabulary import Encoded, Vocabulary
@@ -236,6 +237,10 @@ class Cooccurrence(TransformerMixin, Certified):
             ids, starts, counts, pairs, weights, scale, before=bool(self.symmetric), diagonal=diagonal,
             limit=int(self.memory_limit),
         )  # fmt: skip
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from invalid_words(self)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

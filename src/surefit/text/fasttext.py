@@ -29,7 +29,7 @@ A. Joulin, E. Grave, P. Bojanowski, T. Mikolov (2017), Bag of tricks for efficie
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -52,9 +52,10 @@ from ..base import Certified, check_weights
 from ..certificate import Claim, Kind
 from ..solvers._typing import as_generator
 from ._bags import Features, Texts, read_texts
-from ._embedding import Pace, put_aside, two_parts
+from ._embedding import Pace, invalid_held_out, invalid_words, two_parts
 from ._fasttext_claims import claims, probes_of
 from ._fasttext_fit import bag_matrix, factorise, fit_steps, logistic, mean_loss, probe_slopes
+from ._held_out import copies_of, hold_out
 from ._queries import Queries
 
 __all__ = ["FastTextClassifier"]
@@ -97,7 +98,8 @@ class FastTextClassifier(
         From a text to its words; :meth:`str.split` by default.
     lowercase : bool, default=False
     validation_fraction : float, default=0.0
-        Share of the texts that is held out, for an estimate of the error with its limits.
+        Share of the texts that is held out, for an estimate of the error with its limits. Copies of a text
+        fall on one side.
     deterministic : bool, default=False
         One thread, so that a seed gives the same weights whatever the number of threads.
     random_state : int, RandomState or None
@@ -123,8 +125,8 @@ class FastTextClassifier(
         The mean loss that each epoch met on its way.
     probe_slopes_ : array
         Squared lengths of the steps of a few texts, for the certificate.
-    validation_indices_, validation_error_
-        The texts that were held out, and the error there; None without.
+    validation_indices_, validation_error_, split_seed_
+        The texts that were held out, the error there, and the seed of their draw; None without.
     certificate_ : Certificate
 
     Examples
@@ -215,7 +217,11 @@ class FastTextClassifier(
         self._check_parameters()
         texts, y, sample_weight = self._validate_training_data(X, y, sample_weight, reset=True)
         rng = as_generator(self.random_state)
-        self.validation_indices_ = put_aside(self.validation_fraction, len(texts), rng)
+        self.validation_indices_, self.split_seed_ = None, None
+        if self.validation_fraction:
+            self.split_seed_ = int(rng.integers(2**32))
+            copies = copies_of(texts.ids, texts.starts)
+            self.validation_indices_ = hold_out(self.validation_fraction, copies, self.split_seed_)
         train, labels, weights = self._training_part(texts, y, sample_weight)
         codes, rows = self._choose_classes(labels)
         self._choose_words(train)
@@ -406,6 +412,15 @@ class FastTextClassifier(
         _, rows = two_parts(len(texts), self.validation_indices_)
         return self.predict(texts.take(rows)), y[rows]
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from invalid_words(self)
+        yield from invalid_held_out(self)
+        rows = 1 if self.loss == "logistic" and len(self.classes_) == 2 else len(self.classes_)
+        if np.ndim(self.output_vectors_) != 2 or len(self.output_vectors_) != rows:
+            shape = np.shape(self.output_vectors_)
+            yield f"output_vectors_ are of shape {shape}, and {rows} rows follow from the classes"
+
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
     ) -> list[Claim]:
@@ -422,7 +437,10 @@ class FastTextClassifier(
             np.searchsorted(self.classes_, labels), last
         )  # of other labels: wrong ones
         encoded, _ = self._features(self.buckets_).encode(train)
-        held = None if self.validation_indices_ is None else self._held_out(X, y)
+        held = None
+        if self.validation_indices_ is not None:
+            copies = copies_of(X.ids, X.starts)
+            held = (*self._held_out(X, y), copies)
         A = bag_matrix(encoded, len(self.input_vectors_))
         return claims(self, train, encoded, A, codes, weights, held, full=full, tol=tol)
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -53,6 +54,15 @@ def count_weight(counts: Any, x_max: float = 100.0, alpha: float = 0.75) -> NDAr
     [0.03162, 1.0, 1.0]
     """
     return np.minimum(1.0, (np.asarray(counts, dtype=np.float64) / x_max) ** alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What is counted of a corpus: pairs of words above 0 as a CSR array, each word, and all words."""
+
+    pairs: sp.csr_array
+    words: NDArray[np.int64]
+    n_words: int
 
 
 class GloVe(Embedding):
@@ -198,7 +208,8 @@ class GloVe(Embedding):
         words : sequence of str, optional
             Of the rows of a matrix of counts; "0", "1", ... by default.
         """
-        counts, _, _ = self._validate_training_data(X, None, None, reset=True)
+        counted, _, _ = self._validate_training_data(X, None, None, reset=True)
+        counts = counted.pairs
         if words is not None:
             self._name(words, sp.issparse(X))
         logs = sp.csr_array((np.log(counts.data), counts.indices, counts.indptr), counts.shape)
@@ -212,19 +223,21 @@ class GloVe(Embedding):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return self._seal(counts, None, None, fit.stop.value)
+        return self._seal(counted, None, None, fit.stop.value)
 
     # ------------------------------------------------------------------ the counts
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Any:
-        """The counts above 0, as a CSR array."""
+        """What is counted of X."""
         if sample_weight is not None:
             raise ValueError("GloVe takes no sample_weight: repeat texts, or scale the counts.")
         if reset:
             for name in ("certificate_", "vectors_"):  # of a fit before this one
                 self.__dict__.pop(name, None)
         if sp.issparse(X):
-            return self._matrix(X, reset), None, None
+            pairs = self._matrix(X, reset)
+            words = np.rint(pairs.sum(axis=1)).astype(np.int64)
+            return Counted(pairs, words, int(words.sum())), None, None
         counter = Cooccurrence(
             window=self.window, weighting="harmonic", min_count=self.min_count, max_size=self.max_size,
             tokenizer=self.tokenizer, lowercase=self.lowercase, certify=False,
@@ -233,16 +246,21 @@ class GloVe(Embedding):
         if not reset:
             for name in names:
                 setattr(counter, name, getattr(self, name))
-            return counter.transform(X), None, None
-        counts = counter.fit_transform(X)
-        if not counts.nnz:
+            contexts, _, _ = counter._validate_training_data(X, None, None, reset=False)
+            words = np.bincount(contexts.ids, minlength=len(self.words_))
+            return Counted(counter._count(contexts), words, contexts.n_words), None, None
+        pairs = counter.fit_transform(X)
+        if not pairs.nnz:
             raise ValueError(
                 f"no two of the {len(counter.words_)} words of X occur together: lower min_count, or give "
                 "longer texts."
             )
         for name in names:
             setattr(self, name, getattr(counter, name))
-        return counts, None, None
+        return Counted(pairs, counter.word_counts_, counter.n_words_), None, None
+
+    def _data_id(self, X: Any, y: Any, sample_weight: Any) -> str:
+        return super()._data_id(X.pairs, y, sample_weight)
 
     def _matrix(self, X: Any, reset: bool) -> sp.csr_array:
         counts = sp.csr_array(X, dtype=np.float64, copy=True)

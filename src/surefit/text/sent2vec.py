@@ -35,7 +35,8 @@ from ..base import Certified
 from ..certificate import Claim
 from ..iterate import Iterate, run
 from ..solvers._typing import as_generator
-from ._embedding import Pace, put_aside, two_parts
+from ._embedding import Pace, invalid_held_out, invalid_words, two_parts
+from ._held_out import copies_of, hold_out
 from ._queries import Queries
 from ._sent2vec_claims import claims, drawn, noise_shares, some
 from ._skipgram_claims import noise_loss
@@ -70,7 +71,7 @@ class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
     tokenizer : callable, default=None
     lowercase : bool, default=False
     validation_fraction : float, default=0.0
-        Share of the sentences that no step sees. Their words are counted.
+        Share of the sentences that no step sees; copies of one fall on one side. Their words are counted.
     deterministic : bool, default=False
         One thread: a seed gives the same vectors anywhere, in as many times the time.
     random_state : int, RandomState or None
@@ -91,8 +92,8 @@ class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         The mean loss of a target in each epoch.
     probe_slope_ : float
         Squared length of the step over a few sentences, for the certificate.
-    validation_indices_, validation_loss_
-        The sentences held out, and the loss there; None without.
+    validation_indices_, validation_loss_, split_seed_
+        The sentences held out, the loss there, and the seed of their draw; None without.
     certificate_ : Certificate
 
     Examples
@@ -164,7 +165,11 @@ class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
         encoded, _, _ = self._validate_training_data(X, None, None, reset=True)
         rng = as_generator(self.random_state)
         n = len(encoded)
-        self.validation_indices_ = put_aside(self.validation_fraction, n, rng)
+        self.validation_indices_, self.split_seed_ = None, None
+        if self.validation_fraction:
+            self.split_seed_ = int(rng.integers(2**32))
+            copies = copies_of(encoded.ids, encoded.starts)
+            self.validation_indices_ = hold_out(self.validation_fraction, copies, self.split_seed_)
         train, held = two_parts(n, self.validation_indices_)
         if not len(train) or not (np.diff(encoded.starts)[train] > 1).any():
             raise ValueError(
@@ -266,6 +271,11 @@ class Sent2Vec(Queries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certi
             self.words_, self.word_counts_ = found.words, found.counts
         vocabulary = Vocabulary(self.words_, self.word_counts_)
         return vocabulary.encode(_sentences(corpus, self.context)), None, None
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from invalid_words(self)
+        yield from invalid_held_out(self)
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float

@@ -24,6 +24,7 @@ information. S. Ji, N. Satish, S. Li, P. Dubey (2016), Parallelizing word2vec in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -38,7 +39,8 @@ from ..base import Certified
 from ..certificate import Claim
 from ..solvers._typing import as_generator
 from ..solvers.skipgram import Draws, Parts, first_rows, minimise_whole, passes, probe_slopes
-from ._embedding import Embedding, Pace, SeenSubwords, put_aside, split_segments
+from ._embedding import Embedding, Pace, SeenSubwords, invalid_held_out, split_segments
+from ._held_out import copies_of, hold_out
 from ._skipgram_claims import (
     claims,
     from_ngrams,
@@ -91,7 +93,8 @@ class SkipGram(Embedding):
     device : str or None, default=None
         "cuda" trains on a GPU (skip-gram of whole words).
     validation_fraction : float, default=0.0
-        Share of the texts that no step sees, for the claim "held-out loss". Their words are counted.
+        Share of the texts that no step sees, for the claim "held-out loss"; copies of a text fall on one
+        side. Their words are counted.
     tokenizer : callable or None, default=None
         From a string to its words; :meth:`str.split` by default.
     lowercase : bool, default=False
@@ -111,7 +114,9 @@ class SkipGram(Embedding):
     bucket_vectors_, buckets_ : arrays or None
         The rows of n-grams, and the numbers of their buckets.
     validation_indices_ : array or None
-        The texts that were put aside.
+        The texts that were held out.
+    split_seed_ : int or None
+        Of their draw.
     loss_ : float
         Mean loss of pairs that are drawn with a fixed seed.
     noise_loss_ : float
@@ -222,7 +227,11 @@ class SkipGram(Embedding):
         self._check_parameters()
         data, _, _ = self._validate_training_data(X, None, None, reset=True)
         rng = as_generator(self.random_state)
-        self.validation_indices_ = put_aside(self.validation_fraction, len(data), rng)
+        self.validation_indices_, self.split_seed_ = None, None
+        if self.validation_fraction:
+            self.split_seed_ = int(rng.integers(2**32))
+            copies = copies_of(data.ids, data.starts)
+            self.validation_indices_ = hold_out(self.validation_fraction, copies, self.split_seed_)
         seen, _ = self._parts_of(data)
         if not (np.diff(seen.starts) > 1).any():
             raise ValueError(
@@ -349,6 +358,17 @@ class SkipGram(Embedding):
     def __getstate__(self) -> Any:
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_seen"}
+
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        yield from invalid_held_out(self)
+        buckets, rows = self.buckets_, self.bucket_vectors_
+        if (buckets is None) != (self.subwords is None) or (rows is None) != (buckets is None):
+            yield "buckets_ and bucket_vectors_ are there with subwords, and only then"
+        elif buckets is not None:
+            buckets = np.concatenate([[-1], np.asarray(buckets), [self.n_buckets]])
+            if buckets.dtype.kind != "i" or (np.diff(buckets) < 1).any():
+                yield f"buckets_ do not ascend within 0 and {self.n_buckets - 1}"
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
