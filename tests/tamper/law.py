@@ -169,6 +169,8 @@ class Law:
         given = answers(changed, self.fits)
         different = [name for name in self.answers if not _alike(self.answers[name], given[name])]
         missing, new = _compared(self.certificate, certificate)
+        if certificate.claims and not self._same_parameters(changed):
+            missing = []  # another problem, about which other claims are made
         if not different and not missing and not new:
             return Verdict(SAME, change)
         held = {c.name for c in certificate.claims if c.status is Status.HOLDS}
@@ -183,12 +185,15 @@ class Law:
             return Verdict(TRUE, change)
         return Verdict(UNCAUGHT, change, f"{false}; {how}holds: {', '.join(sorted(held))}")
 
+    def _same_parameters(self, changed: Any) -> bool:
+        return _identical(changed.get_params(deep=False), self.model.get_params(deep=False))
+
     def _weaker(self, changed: Any, certificate: Certificate) -> set[str]:
         """Claims about the same problem that leave more room than before: as true as before.
 
         A witness that was changed makes a bound wider; the model and its parameters are the same.
         """
-        if not _identical(changed.get_params(), self.model.get_params()):
+        if not self._same_parameters(changed):
             return set()
         before = {claim.name: claim.statement for claim in self.certificate.claims}
         return {
@@ -293,7 +298,8 @@ def _broken(before: dict[str, Any], after: dict[str, Any]) -> str:
 def _compared(one: Certificate, other: Certificate) -> tuple[list[str], set[str]]:
     """The names of claims that are missing, and of those that hold and say something new.
 
-    A claim may be withdrawn (undecided, uninformative), but not be missing.
+    A claim may be withdrawn (undecided, uninformative), but not be missing: whoever deletes an attribute would
+    delete what is claimed about it.
     """
     before = {_plain(claim.name): claim for claim in one.claims}
     after = {_plain(claim.name): claim for claim in other.claims}
