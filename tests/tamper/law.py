@@ -298,8 +298,8 @@ def _broken(before: dict[str, Any], after: dict[str, Any]) -> str:
 def _compared(one: Certificate, other: Certificate) -> tuple[list[str], set[str]]:
     """The names of claims that are missing, and of those that hold and say something new.
 
-    A claim may be withdrawn (undecided, uninformative), but not be missing: whoever deletes an attribute would
-    delete what is claimed about it.
+    A claim may be withdrawn (undecided, uninformative), but not be missing: whoever deletes an attribute
+    would delete what is claimed about it.
     """
     before = {_plain(claim.name): claim for claim in one.claims}
     after = {_plain(claim.name): claim for claim in other.claims}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -173,7 +174,7 @@ def _pairs(family: str, data: str, *pairs: tuple[Any, dict[str, Any]]) -> list[C
     cases = []
     for estimator, changed in pairs:
         other = clone(estimator).set_params(**changed)
-        name = f"{estimator!r}".replace("\n", "").replace(" ", "")
+        name = re.sub(r"at0x[0-9a-f]+|\s", "", repr(estimator).replace(" ", ""))
         cases.append(Case(family, f"{name}-{data}", estimator, other, data))
     return cases
 
@@ -325,12 +326,17 @@ KERNELS = [
         (MatrixFactorization(2, method="sgd", random_state=0), {"reg": 0.5}),
     ),
 ]
-QUICK = {"epochs": 3, "random_state": 0, "batch_size": 16}
+QUICK = {"epochs": 12, "lr": 0.03, "random_state": 0, "batch_size": 16}
 NETS = [
     *_pairs(
         "nets",
         "values",
-        (MLPRegressor(hidden_layer_sizes=(4,), max_iter=5, random_state=0), {"alpha": 0.1}),
+        (
+            MLPRegressor(
+                hidden_layer_sizes=(4,), max_iter=40, learning_rate_init=0.03, random_state=0
+            ),
+            {"alpha": 0.1},
+        ),
         (
             MLPRegressor(hidden_layer_sizes=(4,), max_iter=20, solver="lbfgs", random_state=0),
             {"alpha": 0.1},
@@ -341,9 +347,20 @@ NETS = [
     *_pairs(
         "nets",
         "three",
-        (MLPClassifier(hidden_layer_sizes=(4,), max_iter=5, random_state=0), {"alpha": 0.1}),
         (
-            MLPClassifier(hidden_layer_sizes=(4,), max_iter=5, early_stopping=True, random_state=0),
+            MLPClassifier(
+                hidden_layer_sizes=(4,), max_iter=40, learning_rate_init=0.03, random_state=0
+            ),
+            {"alpha": 0.1},
+        ),
+        (
+            MLPClassifier(
+                hidden_layer_sizes=(4,),
+                max_iter=40,
+                learning_rate_init=0.03,
+                early_stopping=True,
+                random_state=0,
+            ),
             {"alpha": 0.1},
         ),
         (NeuralClassifier(_voting_network, **QUICK), {"lr": 0.1}),
@@ -379,7 +396,10 @@ NETS = [
         (Cooccurrence(min_count=1), {"window": 1}),
         (GloVe(2, max_iter=30, min_count=1, random_state=0), {"reg": 0.1}),
         (SkipGram(2, max_iter=2, min_count=1, random_state=0), {"learning_rate": 0.1}),
-        (SkipGram(2, solver="full", max_iter=3, min_count=1, random_state=0), {"n_components": 1}),
+        (
+            SkipGram(2, solver="full", max_iter=300, min_count=1, random_state=0),
+            {"n_components": 1},
+        ),
         (
             Sent2Vec(2, max_iter=30, min_count=1, subsample=0, random_state=0),
             {"learning_rate": 0.1},
