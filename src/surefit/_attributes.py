@@ -46,7 +46,10 @@ def attributes_claim(found: str) -> Claim:
 
 
 def invalid_parameters(model: Any) -> Iterator[str]:
-    """What the estimator's own parameter checks refuse."""
+    """Parameters in half or extended precision, and what the estimator's own checks refuse."""
+    for name, value in model.get_params(deep=False).items():
+        if isinstance(value, np.floating) and value.dtype not in (np.float32, np.float64):
+            yield f"{name} is {value.dtype}; give it as a float"
     if not hasattr(type(model), "_parameter_constraints"):
         return
     try:

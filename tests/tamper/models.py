@@ -326,15 +326,14 @@ KERNELS = [
         (MatrixFactorization(2, method="sgd", random_state=0), {"reg": 0.5}),
     ),
 ]
+SHORT = {"max_iter": 40, "learning_rate_init": 0.03, "random_state": 0}
 QUICK = {"epochs": 12, "lr": 0.03, "random_state": 0, "batch_size": 16}
 NETS = [
     *_pairs(
         "nets",
         "values",
         (
-            MLPRegressor(
-                hidden_layer_sizes=(4,), max_iter=40, learning_rate_init=0.03, random_state=0
-            ),
+            MLPRegressor(hidden_layer_sizes=(4,), **SHORT),
             {"alpha": 0.1},
         ),
         (
@@ -348,9 +347,7 @@ NETS = [
         "nets",
         "three",
         (
-            MLPClassifier(
-                hidden_layer_sizes=(4,), max_iter=40, learning_rate_init=0.03, random_state=0
-            ),
+            MLPClassifier(hidden_layer_sizes=(4,), **SHORT),
             {"alpha": 0.1},
         ),
         (
