@@ -22,6 +22,8 @@ __all__ = [
     "attributes_claim",
     "invalid_attributes",
     "invalid_classes",
+    "invalid_counts",
+    "invalid_intercept",
     "invalid_parameters",
     "storage_eps",
 ]
@@ -44,7 +46,10 @@ def attributes_claim(found: str) -> Claim:
 
 
 def invalid_parameters(model: Any) -> Iterator[str]:
-    """What the estimator's own parameter checks refuse."""
+    """Parameters in half or extended precision, and what the estimator's own checks refuse."""
+    for name, value in model.get_params(deep=False).items():
+        if isinstance(value, np.floating) and value.dtype not in (np.float32, np.float64):
+            yield f"{name} is {value.dtype}; give it as a float"
     if not hasattr(type(model), "_parameter_constraints"):
         return
     try:
@@ -105,6 +110,33 @@ def _arrays(value: Any, depth: int) -> Iterator[np.ndarray[Any, Any]]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _arrays(item, depth - 1)
+
+
+def invalid_counts(model: Any) -> Iterator[str]:
+    """Counts of features, classes and iterations that are not whole numbers from 0 on."""
+    for name in ("n_features_in_", "n_classes_", "n_iter_", "n_samples_fit_"):
+        for value in _scalars(vars(model).get(name)):
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not whole or value < 0:
+                yield f"{name} must hold whole numbers from 0 on, and holds {value!r}"
+
+
+def _scalars(value: Any) -> list[Any]:
+    """The numbers of an attribute that is one, or an array or list of them; ``None`` has none."""
+    if value is None:
+        return []
+    if isinstance(value, np.ndarray):
+        return list(value.ravel())
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def invalid_intercept(model: Any) -> Iterator[str]:
+    """An intercept other than 0 in a model without one: its predictions solve no problem of its own."""
+    if getattr(model, "fit_intercept", True) is not False:
+        return
+    for array in _arrays(vars(model).get("intercept_"), MAX_DEPTH):
+        if array.size and np.any(array != 0.0):
+            yield "intercept_ is not 0, and fit_intercept is False"
 
 
 def invalid_classes(model: Any, y: Any) -> Iterator[str]:

@@ -25,6 +25,8 @@ from ._attributes import (
     attributes_claim,
     invalid_attributes,
     invalid_classes,
+    invalid_counts,
+    invalid_intercept,
     invalid_parameters,
 )
 from .certificate import DEFAULT_TOLERANCE, Certificate, CertificateWarning, Claim, Kind
@@ -149,6 +151,8 @@ class Certified(BaseEstimator, ABC):
         """
         yield from invalid_parameters(self)
         yield from invalid_attributes(self)
+        yield from invalid_counts(self)
+        yield from invalid_intercept(self)
         yield from invalid_classes(self, y)
 
     def _notes(self, tol: float) -> Iterator[str]:

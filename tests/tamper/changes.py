@@ -1,8 +1,8 @@
 """Every change that the law tries, made from the type of a value alone.
 
-:func:`places` finds what can be changed in a fitted model: parameters, public fitted attributes, the entries of
-lists and dictionaries, nested estimators, kernels and the weights of modules. :func:`altered` yields the other
-values for one place; :func:`replaced` puts one there without touching the model.
+:func:`places` finds what can be changed in a fitted model: parameters, public fitted attributes, the entries
+of lists and dictionaries, nested estimators, kernels and the weights of modules. :func:`altered` yields the
+other values for one place; :func:`replaced` puts one there without touching the model.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -141,11 +140,6 @@ def spelled(place: Place) -> str:
 # ------------------------------------------------------------------------ what
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """No value that any model takes."""
-
-
 def altered(value: Any, allowed: Any = ()) -> Iterator[tuple[str, Any]]:
     """Other values for one, each with its name; ``allowed`` are the constraints of a parameter."""
     yield from _choices(value, allowed)
@@ -273,7 +267,8 @@ def _integer_arrays(value: Any) -> Iterator[tuple[str, Any]]:
     yield "all 0", np.zeros_like(value)
     yield "plus 1", value + value.dtype.type(1)
     yield "a float", value.astype(np.float64)
-    yield "a float16", value.astype(np.float16)
+    with np.errstate(all="ignore"):
+        yield "a float16", value.astype(np.float16)
     yield "int8", value.astype(np.int8)
     yield "half nan", np.where(np.arange(value.size).reshape(value.shape) % 2, value, np.nan)
     yield from _one_entry(value, "plus 1", lambda v: v + 1)
@@ -284,11 +279,13 @@ def _integer_arrays(value: Any) -> Iterator[tuple[str, Any]]:
 def _one_entry(value: Any, name: str, change: Any) -> Iterator[tuple[str, Any]]:
     """The first and the last entry that a change changes."""
     flat = value.ravel()
-    moved = [k for k in (*range(min(3, flat.size)), flat.size - 1) if k >= 0]
-    moved = [k for k in moved if not _same(change(flat[k]), flat[k])]
+    places = [k for k in (*range(min(3, flat.size)), flat.size - 1) if k >= 0]
+    with np.errstate(all="ignore"):
+        values = {k: change(flat[k]) for k in places}
+    moved = [k for k in places if not _same(values[k], flat[k])]
     for k in sorted({moved[0], moved[-1]} if moved else set()):
         other = value.copy()
-        other.flat[k] = change(flat[k])
+        other.flat[k] = values[k]
         yield f"entry {k} {name}", other
 
 

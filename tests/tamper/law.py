@@ -25,6 +25,8 @@ NOT_ASKED = re.compile(
     "fit|partial_fit|set_|get_|save|verify|sample|sparsify|densify|audit|path|attack|inverse|summary"
 )
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|nan|inf)\b")
+WITHIN = re.compile(r"\bwithin ([\d.]+(?:e[-+]?\d+)?)")
+SHARES = re.compile(r"[\d.]+(?:e[-+]?\d+)? %|; the coefficients are within.*")
 NEAR = 1e-9  # predictions that differ by less, relatively, are the same
 Oracle = Callable[[Fits, Any, Certificate, set[str]], str]
 
@@ -50,9 +52,14 @@ class Verdict:
 # ------------------------------------------------------------------------ the changes of a model
 
 
+def _bare(fits: Fits) -> Any:
+    """The model without a recorded certificate, or for a table with one that its sections repeat."""
+    return stripped(fits.model) if fits.case.seal is None else fits.model
+
+
 def changes_of(fits: Fits) -> Iterator[Change]:
     """All changes of one fitted model."""
-    model = stripped(fits.model)
+    model = _bare(fits)
     for place in places(model):
         value = look(model, place)
         for name, other in altered(value, _constraints(model, place)):
@@ -66,7 +73,9 @@ def changes_of(fits: Fits) -> Iterator[Change]:
             if not _identical(value, other):
                 yield Change(spelled(place), f"of {whose}", _builder(model, place, other))
     for whose, twin in fits.others.items():
-        yield Change("all attributes", f"of {whose}", lambda twin=twin: _with_attributes(model, twin))
+        yield Change(
+            "all attributes", f"of {whose}", lambda twin=twin: _with_attributes(model, twin)
+        )
     yield from _loose(model)
 
 
@@ -111,7 +120,9 @@ def _identical(one: Any, other: Any) -> bool:
             return all(_identical(a, b) for a, b in zip(one.ravel(), other.ravel()))
         return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f"))
     if sp.issparse(one):
-        return bool(one.shape == other.shape and (one != other).nnz == 0 and one.dtype == other.dtype)
+        return bool(
+            one.shape == other.shape and (one != other).nnz == 0 and one.dtype == other.dtype
+        )
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(_identical, one, other))
     if isinstance(one, dict):
@@ -139,7 +150,7 @@ class Law:
 
     def __init__(self, fits: Fits, oracle: Oracle | None = None) -> None:
         self.fits, self.oracle = fits, oracle
-        self.model = stripped(fits.model)
+        self.model = _bare(fits)
         self.answers = answers(self.model, fits)
         self.certificate = self._verify(self.model)
         assert not isinstance(self.certificate, str), self.certificate
@@ -147,6 +158,8 @@ class Law:
     def judge(self, change: Change) -> Verdict:
         """The verdict on a change."""
         changed = change.build()
+        if self.fits.case.seal is not None:
+            changed = self.fits.case.seal(changed)
         certificate = self._verify(changed)
         if isinstance(certificate, str):
             words = certificate
@@ -156,6 +169,8 @@ class Law:
         given = answers(changed, self.fits)
         different = [name for name in self.answers if not _alike(self.answers[name], given[name])]
         missing, new = _compared(self.certificate, certificate)
+        if certificate.claims and not self._same_parameters(changed):
+            missing = []  # another problem, about which other claims are made
         if not different and not missing and not new:
             return Verdict(SAME, change)
         held = {c.name for c in certificate.claims if c.status is Status.HOLDS}
@@ -164,11 +179,28 @@ class Law:
         if not false and self.oracle is None:
             false = "no oracle"
         if not false and self.oracle is not None:
-            asked = held if different else new
+            asked = held if different else new - self._weaker(changed, certificate)
             false = self.oracle(self.fits, changed, certificate, asked)
         if not false:
             return Verdict(TRUE, change)
         return Verdict(UNCAUGHT, change, f"{false}; {how}holds: {', '.join(sorted(held))}")
+
+    def _same_parameters(self, changed: Any) -> bool:
+        return _identical(changed.get_params(deep=False), self.model.get_params(deep=False))
+
+    def _weaker(self, changed: Any, certificate: Certificate) -> set[str]:
+        """Claims about the same problem that leave more room than before: as true as before.
+
+        A witness that was changed makes a bound wider; the model and its parameters are the same.
+        """
+        if not self._same_parameters(changed):
+            return set()
+        before = {claim.name: claim.statement for claim in self.certificate.claims}
+        return {
+            claim.name
+            for claim in certificate.claims
+            if claim.name in before and _is_wider(before[claim.name], claim.statement)
+        }
 
     def _verify(self, model: Any) -> Certificate | str:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -187,15 +219,18 @@ def answers(model: Any, fits: Fits) -> dict[str, Any]:
             if takes_y and kind == "unseen":
                 continue
             arguments = (X, fits.rows.y) if takes_y else (X,)
-            found[f"{name} of {kind} rows"] = _answer(model, name, arguments)
+            extra = fits.rows.extra if kind == "known" else {}
+            found[f"{name} of {kind} rows"] = _answer(model, name, arguments, extra)
     return found
 
 
-def _answer(model: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+def _answer(model: Any, name: str, arguments: tuple[Any, ...], extra: dict[str, Any]) -> Any:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return getattr(model, name)(*arguments)
+            method = getattr(model, name)
+            known = inspect.signature(method).parameters
+            return method(*arguments, **{k: v for k, v in extra.items() if k in known})
         except Exception as error:
             return f"raises {type(error).__name__}"
 
@@ -212,7 +247,8 @@ def _methods(cls: type) -> list[tuple[str, bool]]:
             continue
         needed = [p.name for p in given if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
         first = given[0].name if given else ""
-        if needed in (["X", "y"], ["X"]) or (first == "X" and not needed):
+        rows = first in ("X", "source", "table")
+        if needed == ["X", "y"] or (rows and needed in ([first], [])):
             takes_y = "y" in needed or (len(given) > 1 and given[1].name == "y")
             found.append((name, takes_y))
     return found
@@ -226,10 +262,14 @@ def _alike(one: Any, other: Any) -> bool:
         same = isinstance(other, list | tuple) and isinstance(one, list | tuple)
         return same and len(one) == len(other) and all(map(_alike, one, other))
     if hasattr(one, "__dataclass_fields__"):
-        return type(one) is type(other) and all(map(_alike, vars(one).values(), vars(other).values()))
+        return type(one) is type(other) and all(
+            map(_alike, vars(one).values(), vars(other).values())
+        )
     if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all(
-            _alike(one[key], other[key]) for key in one
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()
+            and all(_alike(one[key], other[key]) for key in one)
         )
     a, b = (np.asarray(v.toarray() if sp.issparse(v) else v) for v in (one, other))
     if a.shape != b.shape:
@@ -258,7 +298,8 @@ def _broken(before: dict[str, Any], after: dict[str, Any]) -> str:
 def _compared(one: Certificate, other: Certificate) -> tuple[list[str], set[str]]:
     """The names of claims that are missing, and of those that hold and say something new.
 
-    A claim may be withdrawn (undecided, uninformative), but not be missing.
+    A claim may be withdrawn (undecided, uninformative), but not be missing: whoever deletes an attribute
+    would delete what is claimed about it.
     """
     before = {_plain(claim.name): claim for claim in one.claims}
     after = {_plain(claim.name): claim for claim in other.claims}
@@ -276,6 +317,14 @@ def _compared(one: Certificate, other: Certificate) -> tuple[list[str], set[str]
 def _plain(name: str) -> str:
     """A name whose labels are spelled alike as integers and as floats."""
     return re.sub(r"(\d)\.0\b", r"\1", name)
+
+
+def _is_wider(one: str, other: str) -> bool:
+    """The same sentence with a larger first number after "within"; shares in percent are not compared."""
+    before, after = WITHIN.search(one), WITHIN.search(other)
+    if before is None or after is None or float(after[1]) < float(before[1]):
+        return False
+    return _same_words(*(SHARES.sub("", WITHIN.sub("", words, count=1)) for words in (one, other)))
 
 
 def _same_words(one: str, other: str) -> bool:

@@ -26,7 +26,9 @@ from surefit.linear_model import (
 
 __all__ = ["CHECKS", "binary_problems", "objective", "optimum", "stated"]
 
-ROUNDING = 1e-9  # of the objective: far above what float64 does here, far below what a claim may hide
+ROUNDING = (
+    1e-9  # of the objective: far above what float64 does here, far below what a claim may hide
+)
 NUMBER = r"([-+]?\d[\d.,]*(?:e[-+]?\d+)?)"
 
 
@@ -167,7 +169,10 @@ def _svc(model: Any, X: Any, y: Any, k: int) -> float:
         w = _coefficients(model)[k]
         norm = float(np.abs(w).sum())
         if model.fit_intercept and model.penalize_intercept:
-            norm += abs(float(_intercepts(model, len(_coefficients(model)))[k])) / model.intercept_scaling
+            norm += (
+                abs(float(_intercepts(model, len(_coefficients(model)))[k]))
+                / model.intercept_scaling
+            )
     else:
         norm = _half_norm(model, k)
     return float(norm + weights @ loss)
@@ -257,7 +262,8 @@ def objective(model: Any, X: Any, y: Any, k: int = 0) -> float:
 def optimum(model: Any, X: Any, y: Any) -> Any:
     """A tight fit of the problem that the parameters of a model state; cached by the parameters."""
     twin = _plain(model)
-    key = (repr(sorted(twin.get_params().items(), key=str)), type(twin), id(X), id(y))
+    data = (np.asarray(X).tobytes(), np.asarray(y).tobytes())
+    key = (repr(sorted(twin.get_params().items(), key=str)), type(twin), data)
     if key not in _OPTIMA:
         _OPTIMA[key] = twin.fit(X, y)
     return _OPTIMA[key]
@@ -345,7 +351,7 @@ def consistent(fits: Any, model: Any) -> str:
 
 
 def duality_gap(fits: Any, model: Any, claim: Claim) -> str:
-    """The objective stated is that of the formula, and its distance from the least is at most what is stated."""
+    """The objective is that of the formula, and its distance from the least is at most what is stated."""
     if wrong := consistent(fits, model):
         return wrong
     X, y, k = fits.rows.X, fits.rows.y, problem_number(model, claim)
@@ -397,16 +403,30 @@ def minimiser(fits: Any, model: Any, claim: Claim) -> str:
 
 
 def coefficients(fits: Any, model: Any, claim: Claim) -> str:
-    """The relative error of the coefficients is at most what is stated."""
-    best, error = optimum(model, fits.rows.X, fits.rows.y), stated(claim, "relative error at most")
+    """The error of the coefficients, relative to the lengths of the columns, is at most what is stated."""
+    X = np.asarray(fits.rows.X, dtype=np.float64)
+    best, error = optimum(model, X, fits.rows.y), stated(claim, "error of at most")
     if error is None:
         return f"the oracle cannot read {claim.statement!r}"
-    w, v = _coefficients(model), _coefficients(best)
+    columns = X - X.mean(axis=0) if model.fit_intercept else X
+    lengths = np.linalg.norm(columns, axis=0)
+    w, v = _coefficients(model) * lengths, _coefficients(best) * lengths
     moved = float(np.linalg.norm(w - v) / np.linalg.norm(v))
     rank = stated(claim, "rank")
-    if rank is not None and rank != np.linalg.matrix_rank(fits.rows.X):
-        return f"the rank is {np.linalg.matrix_rank(fits.rows.X)}, not {rank:.0f}"
+    if rank is not None and rank != np.linalg.matrix_rank(columns):
+        return f"the rank is {np.linalg.matrix_rank(columns)}, not {rank:.0f}"
     return "" if moved <= 2.0 * error + 1e-12 else f"the coefficients err by {moved:.3g}"
+
+
+def spectrum(fits: Any, model: Any, claim: Claim) -> str:
+    """The singular values that the model records are those of the columns."""
+    X = np.asarray(fits.rows.X, dtype=np.float64)
+    columns = X - X.mean(axis=0) if model.fit_intercept else X
+    sizes, said = np.linalg.svd(columns, compute_uv=False), stated(claim, "to")
+    apart = float(np.abs(np.asarray(model.singular_, dtype=np.float64) - sizes).max() / sizes[0])
+    if model.rank_ != np.linalg.matrix_rank(columns):
+        return f"the rank is {np.linalg.matrix_rank(columns)}, not {model.rank_}"
+    return "" if said is not None and apart <= 2.0 * said + 1e-12 else f"they are {apart:.3g} apart"
 
 
 def zeros(fits: Any, model: Any, claim: Claim) -> str:
@@ -414,7 +434,9 @@ def zeros(fits: Any, model: Any, claim: Claim) -> str:
     best = _coefficients(optimum(model, fits.rows.X, fits.rows.y))
     count = stated(claim, "")
     sure = int(((_coefficients(model) == 0) & (np.abs(best) <= 1e-9)).sum())
-    return "" if count is not None and count <= sure else f"{sure} coefficients are zero, not {count}"
+    return (
+        "" if count is not None and count <= sure else f"{sure} coefficients are zero, not {count}"
+    )
 
 
 def slackness(fits: Any, model: Any, claim: Claim) -> str:
@@ -450,6 +472,16 @@ def slackness(fits: Any, model: Any, claim: Claim) -> str:
     if told and int(told[1]) != count:
         return f"there are {count} support vectors, not {told[1]}"
     return ""
+
+
+def representer(fits: Any, model: Any, claim: Claim) -> str:
+    """The coefficients are the sum of the rows times the dual variables."""
+    k = problem_number(model, claim)
+    beta = np.atleast_2d(model.dual_coef_)[k]
+    sums, w = beta @ fits.rows.X, _coefficients(model)[k]
+    apart = float(np.abs(sums - w).max() / (np.abs(beta) @ np.abs(fits.rows.X)).max())
+    said = stated(claim, "are")
+    return "" if said is not None and apart <= 10.0 * said + 1e-9 else f"they are {apart:.3g} apart"
 
 
 # ------------------------------------------------------------------------ counts and single numbers
@@ -564,22 +596,36 @@ def tukey_gradient(fits: Any, model: Any, claim: Claim) -> str:
         return wrong
     X, w = fits.rows.X, _coefficients(model)[0]
     r = np.asarray(fits.rows.y) - model.predict(X)
-    u = r / (model.delta * model.scale_)
+    u = r / (float(model.delta) * float(model.scale_))
     pull = np.where(np.abs(u) <= 1.0, r * (1.0 - u**2) ** 2, 0.0)
     A = np.column_stack([X, np.ones(len(X))])
-    shrink = np.append(_ALPHA * model.alpha * w, 0.0)
+    shrink = np.append(float(model.alpha) * w, 0.0)
     slope = np.abs(A.T @ pull - shrink)
     size = np.abs(A).T @ np.abs(pull) + np.abs(shrink)
     said, found = stated(claim, "zero to"), float((slope / size).max())
     return "" if said is not None and found <= 4.0 * said + 1e-9 else f"it is {found:.3g}"
 
 
-_ALPHA = 1.0  # the factor of alpha in the gradient
+def _tukey_value(model: Any, X: Any, y: Any, w: Any, b: float) -> float:
+    """Twice the bisquare loss at a given scale, with the ridge."""
+    edge, scale = float(model.delta), float(model.scale_)
+    u = np.minimum(np.abs(np.asarray(y) - X @ w - b) / (edge * scale), 1.0)
+    loss = edge**2 / 6.0 * (1.0 - (1.0 - u**2) ** 3)
+    return 2.0 * scale**2 * float(loss.sum()) + float(model.alpha) * float(w @ w)
 
 
-def same_start(fits: Any, model: Any, claim: Claim) -> str:
-    """The robust start is that of the fit."""
-    return "" if _equal(model.start_, fits.model.start_) else "start_ is not the robust start"
+def tukey_start(fits: Any, model: Any, claim: Claim) -> str:
+    """The objectives of the model and of the start that it records, in this order."""
+    X, y, start = fits.rows.X, fits.rows.y, np.asarray(model.start_, dtype=np.float64)
+    here = _tukey_value(model, X, y, _coefficients(model)[0], float(model.intercept_))
+    there = _tukey_value(model, X, y, start[:-1], start[-1])
+    if "recorded" not in claim.statement and not _equal(start, fits.model.start_):
+        return "start_ is not the robust start"
+    if here > there * (1 + 1e-9):
+        return "the objective is above that of the start"
+    return _near(here, stated(claim, "objective"), 1e-5) or _near(
+        there, stated(claim, "start,"), 1e-5
+    )
 
 
 _FORMULAS = {
@@ -587,8 +633,11 @@ _FORMULAS = {
     "zeros": zeros,
     "normal equations": minimiser,
     "coefficients": coefficients,
+    "spectrum": spectrum,
+    "finite optimum": inseparable,
     "optimality conditions": minimiser,
     "complementary slackness": slackness,
+    "dual variables": representer,
     "selection": recorded,
     "scores": recorded,
     "fold models": recorded,
@@ -602,7 +651,7 @@ _FORMULAS = {
     "worst row": worst_row,
     "gradient": logistic_gradient,
 }
-_TUKEY = {"scale": tukey_scale, "gradient": tukey_gradient, "start": same_start}
+_TUKEY = {"scale": tukey_scale, "gradient": tukey_gradient, "start": tukey_start}
 CHECKS: dict[str, dict[str, Callable[[Any, Any, Claim], str]]] = {
     **dict.fromkeys([*OBJECTIVES, "Perceptron"], _FORMULAS),
     "TukeyRegressor": _TUKEY,

@@ -1,9 +1,9 @@
 """Whether the claims about a changed model are true, decided without surefit's duality and claims code.
 
-An oracle computes the number that a claim states by its own formula, from what the model *does*: its predictions
-or decision function on the rows of the fit, and its coefficients. The least objective comes from a tight fit,
-whose objective the same formula evaluates: it lies above the minimum, so that the distance found is at most the
-true one, and a claim that it refutes is false.
+An oracle computes the number that a claim states by its own formula, from what the model *does*: its
+predictions or decision function on the rows of the fit, and its coefficients. The least objective comes from
+a tight fit, whose objective the same formula evaluates: it lies above the minimum, so that the distance found
+is at most the true one, and a claim that it refutes is false.
 
 A claim that says what it said before, about a model that answers as before, is as true as before. All others
 must be confirmed here; a claim for which there is no formula counts as false.
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from surefit import Certificate, Claim, Status
-from tests.tamper import kernel_oracle, linear_oracle
+from tests.tamper import cluster_oracle, linear_oracle
 from tests.tamper.models import Fits
 
 __all__ = ["confirm", "oracle_of"]
@@ -29,7 +29,7 @@ Check = Callable[[Any, Any, Claim], str]
 def checks_of(model: Any) -> dict[str, Check]:
     """The formulas for the claims about an estimator."""
     name = type(model).__name__
-    for module in (linear_oracle, kernel_oracle):
+    for module in (linear_oracle, cluster_oracle):
         if name in module.CHECKS:
             return module.CHECKS[name]
     return {}
