@@ -322,6 +322,20 @@ def test_certified_rows_are_bounded_and_stand(evaluated: Any) -> None:
         assert again(evaluated, certified=more)["certified rows"].observed == 1.0
 
 
+def test_rows_with_another_label_are_never_certified(evaluated: Any) -> None:
+    """The first six rows are wrong: counted as broken, and without a bound of their margin."""
+    from surefit.robust import evaluate
+
+    net, rows, labels, found, *_ = evaluated
+    more = found.certified.copy()
+    more[:6] = True
+    assert again(evaluated, certified=more)["certified rows"].observed == 12.0
+    at_rest = evaluate(net, rows, labels, Threat(0.0), attacks=())
+    assert at_rest.recheck(net, rows, labels).ok
+    forged = dataclasses.replace(at_rest, certified=np.ones(60, bool))
+    assert forged.recheck(net, rows, labels)["certified rows"].observed == 12.0
+
+
 def test_a_clean_label_and_a_bracket_upside_down(evaluated: Any) -> None:
     net, rows, labels, found, fallen, _ = evaluated
     clean = found.clean.copy()
@@ -443,6 +457,28 @@ def test_votes_for_another_class_are_counted_again(smoothed: Any) -> None:
     assert claim.status is Status.FAILS
     for seed in (found.seed + 1,):
         assert not dataclasses.replace(found, seed=seed).recheck(half_space, x).ok
+
+
+def test_the_class_of_most_votes_is_the_one_that_is_counted(smoothed: Any) -> None:
+    """A row that abstains, its votes counted rightly for a class that nobody voted for."""
+    x, found = smoothed
+    row = np.arange(4) == 2
+    forged = dataclasses.replace(
+        found,
+        chosen=np.where(row, 1 - found.chosen, found.chosen),
+        successes=np.where(row, 0, found.successes),
+        path=tuple(np.where(row, 0, seen) for seen in found.path),
+        p_low=np.where(row, 0.0, found.p_low),
+        radius=np.where(row, 0.0, found.radius),
+        label=np.where(row, -1, found.label),
+        impossible=None,
+    )
+    certificate = forged.recheck(half_space, x)
+    assert [claim.name for claim in certificate.failed] == ["counts"]
+    assert certificate["counts"].observed == forged.n0
+    if found.path:
+        short = dataclasses.replace(found, path=(found.path[0][:-1], *found.path[1:]))
+        assert "path" in short.certificate["attributes"].statement
 
 
 def test_a_vote_that_decides_nothing_is_no_success() -> None:
