@@ -161,8 +161,9 @@ def duality_gap(
             theta, v, leak = within_l1(theta, v, design, mean, s, loss, penalty.l1, free)  # type: ignore
         if _largest(theta) <= 1e-10 * size:  # the repair leads to 0
             best = replace(best, trivial=False)
-        reach = largest(reach, np.abs(v))
-        longest = largest(longest, math.sqrt(float(s @ (theta**2).reshape(len(s), -1).sum(axis=1))))
+        # those of the model's own point, which comes last: a witness is not trusted
+        reach = largest(np.abs(v))
+        longest = math.sqrt(float(s @ (theta**2).reshape(len(s), -1).sum(axis=1)))
         for t in _scales(penalty, v, params):
             conjugates = by_rows(functools.partial(_conjugates, loss, t), theta, y, s)
             dual_penalty = 0.0 if unpenalised else penalty.conjugate(t * v)

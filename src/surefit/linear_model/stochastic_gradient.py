@@ -108,7 +108,8 @@ class SGDClassifier(OnlineClassifier):
     max_gap : float or None, default=None
         The largest duality gap to accept, as a share of the objective at w = 0 with the best intercept: a
         larger one fails the certificate, and the fit warns. None: nothing is asked for; the claim is the gap
-        as it is, holds where the model is no worse than a constant and is undecided where it is.
+        as it is, undecided where the model is worse than a constant. A gap above one percent of the way
+        from the constant model down to the lower bound is uninformative in either case.
     certify : bool or 'full', default=True
         Which claims to decide at the end of ``fit``. ``False`` also drops ``dual_``.
 
