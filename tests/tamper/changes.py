@@ -217,7 +217,8 @@ def _integers(value: Any) -> Iterator[tuple[str, Any]]:
         yield f"moved by {step}", kind(int(value) + step) if value or step > 0 else step
     yield "doubled", kind(2 * int(value))
     yield "a float", float(value)
-    yield "a float16", np.float16(value)
+    with np.errstate(all="ignore"):
+        yield "a float16", np.float16(value)
 
 
 def _arrays(value: Any) -> Iterator[tuple[str, Any]]:

@@ -363,7 +363,9 @@ NETS = [
         (NeuralClassifier(_voting_network, **QUICK), {"lr": 0.1}),
         (NeuralClassifier(_voting_network, validation_fraction=0.2, **QUICK), {"lr": 0.1}),
     ),
-    *_pairs("nets", "images", (CNNClassifier(**QUICK), {"lr": 0.1})),
+    *_pairs(
+        "nets", "images", (CNNClassifier(epochs=3, batch_size=16, random_state=0), {"lr": 0.1})
+    ),
     *_pairs(
         "nets",
         "texts",
