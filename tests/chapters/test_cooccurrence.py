@@ -346,7 +346,7 @@ def test_tampered_counts_are_seen(setting):
     assert {"product", "mass"} <= failed(one)
     assert "product" in failed(moved)
     assert "mass" not in failed(moved)
-    assert {"product", "mass"} <= failed(missing)
+    assert failed(missing) == {"attributes"}
     model.counts_ = counts
     model.words_ = [model.words_[1], model.words_[0], *model.words_[2:]]
     assert {"words", "product"} <= {c.name for c in surefit.verify(model, corpus).failed}
@@ -385,7 +385,7 @@ def test_words_outside_all_contexts_are_seen():
     model = Cooccurrence("sentence").fit(TOY)
     contexts = model._validate_training_data(TOY, None, None, reset=False)[0]
     cut = type(contexts)(contexts.ids, contexts.starts[:-1], contexts.n_words)
-    (claim,) = model._certify(cut, None, None, full=False)
+    (claim,) = model._certify(cut, None, None, full=False, tol=1e-3)
     assert claim.status.value == "fails"
     assert "contexts of 4 words of 6" in claim.statement
 
