@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
@@ -137,6 +137,21 @@ class Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
         for part in self.estimators_:
             if type(part) not in (type(self.estimator), ConstantPredictor):
                 yield f"estimators_ holds a {type(part).__name__}, and estimator={self.estimator!r}"
+        yield from self._wrong_parameters()
+
+    def _wrong_parameters(self) -> Iterator[str]:
+        """Parameters of a part that are not those of ``estimator``: it solves another problem."""
+        asked = self.estimator.get_params()
+        for place, part in enumerate(self.estimators_):
+            if isinstance(part, ConstantPredictor):
+                continue
+            found = part.get_params()
+            for name in sorted(asked.keys() | found.keys()):
+                if not _is_same_value(asked.get(name), found.get(name)):
+                    yield (
+                        f"estimators_[{place}] has {name}={found.get(name)!r}, and estimator has "
+                        f"{name}={asked.get(name)!r}"
+                    )
 
     def _certify(
         self, X: Any, y: Any, sample_weight: Any, *, full: bool, tol: float
@@ -169,3 +184,28 @@ class Reduction(ClassifierMixin, MetaEstimatorMixin, Certified):
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.sparse, inner.pairwise
         tags.input_tags.allow_nan = inner.allow_nan
         return tags
+
+
+def _is_same_value(one: Any, other: Any) -> bool:
+    """Whether two parameters are equal; objects without an equality of their own need the same type.
+
+    A clone copies such objects, and a fit may use them up, as it does a random generator.
+    """
+    if isinstance(one, Real) and isinstance(other, Real):
+        return bool(one == other) or (one != one and other != other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, BaseEstimator):
+        return _is_same_value(one.get_params(deep=False), other.get_params(deep=False))
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_is_same_value, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_same_value(one[k], other[k]) for k in one)
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    if not any("__eq__" in vars(base) for base in type(one).__mro__[:-1]):
+        return True
+    try:
+        return bool(one == other)
+    except (RuntimeError, TypeError, ValueError):  # sparse matrices and tensors have no yes or no
+        return True

@@ -4,11 +4,18 @@ import copy
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import surefit
 from surefit.bayes import BayesClassifier
 from surefit.certificate import Status
 from surefit.densities import Gaussian
+from surefit.kernels import Gaussian as GaussianKernel
+from surefit.kernels import Polynomial as PolynomialKernel
+from surefit.linear_model import LogisticRegression, SGDClassifier
+from surefit.model_selection import GridSearchCV
 from surefit.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from surefit.svm import SVC, LinearSVC
 
@@ -112,3 +119,43 @@ def test_a_radius_as_wide_as_all_errors_is_uninformative():
         rows, y = draws(n)
         model = BayesClassifier(DENSITIES, priors=[0.5, 0.5]).fit(rows, y)
         assert model.certificate_["risk"].status is status
+
+
+# ------------------------------------------------------------------------ the parts of a reduction
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("C", 0.99), ("intercept_scaling", 2.0), ("penalize_intercept", False)],
+)
+@pytest.mark.parametrize("reduction", [OneVsRestClassifier, OneVsOneClassifier])
+def test_a_part_with_other_parameters_solves_another_problem(reduction, name, value):
+    model = reduction(LinearSVC()).fit(X, Y)
+    other = reduction(LinearSVC(**{name: value})).fit(X, Y)
+    forged = copy.deepcopy(model)
+    forged.estimators_[1] = other.estimators_[1]
+    found = surefit.verify(forged, X, Y)
+    assert f"estimators_[1] has {name}=" in found["attributes"].statement
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SVC(kernel=GaussianKernel(0.3) + 0.1 * PolynomialKernel(2)),
+        SGDClassifier(random_state=np.random.RandomState(0)),
+        LogisticRegression(class_weight={0: 1.0, 1: 2.0}),
+        make_pipeline(StandardScaler(), LinearSVC()),
+        GridSearchCV(LogisticRegression(), {"C": np.array([0.5, 1.0])}, cv=KFold(3, shuffle=True)),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_parts_of_honest_fits_have_the_parameters_of_the_estimator(estimator):
+    """Kernels, generators, pipelines and splitters are copied, and some are changed by a fit."""
+    model = OneVsRestClassifier(estimator).fit(X, Y)
+    assert "attributes" not in [claim.name for claim in surefit.verify(model, X, Y).claims]
+
+
+def test_a_constant_part_has_no_parameters():
+    with pytest.warns(UserWarning, match="is present in all training examples"):
+        model = OneVsRestClassifier(LinearSVC()).fit(X, np.column_stack([Y == 0, Y >= 0]) * 1)
+    assert surefit.verify(model, X, np.column_stack([Y == 0, Y >= 0]) * 1).ok
