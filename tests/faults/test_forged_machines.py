@@ -274,3 +274,13 @@ def test_single_precision_beyond_the_tolerance_is_undecided() -> None:
     found = surefit.verify(model, X, X[:, 0], tol=1e-12)
     assert found["residual"].status is Status.UNDECIDED
     assert surefit.verify(model, X, X[:, 0]).proved
+
+
+@pytest.mark.parametrize("shape", ["ovr", "ovo"])
+def test_ties_are_broken_with_one_score_a_class(shape: str) -> None:
+    """``predict`` raises with pairs, and every claim held."""
+    model = SVC(decision_function_shape=shape).fit(X, Y3)
+    model.break_ties = True
+    found = surefit.verify(model, X, Y3)
+    assert found.ok == (shape == "ovr")
+    assert shape == "ovr" or "break_ties" in found["attributes"].statement

@@ -106,3 +106,21 @@ def test_a_wide_interval_is_uninformative():
     claim = leave_one_out_claim(0.3, n, k)
     assert (claim.estimate, claim.low < 0.3 < claim.high) == (0.3, True)
     assert leave_one_out_claim(np.nan, n, k).status is Status.FAILS
+
+
+@pytest.mark.parametrize("cls", [KNeighborsClassifier, KNeighborsRegressor])
+def test_a_model_that_predicts_has_a_number_of_neighbours(cls):
+    with pytest.raises(ValueError, match="'n_neighbors' parameter"):
+        cls(n_neighbors=None).fit(X, Y)
+    model = cls(n_neighbors=3).fit(X, Y)
+    model.n_neighbors = None
+    assert "n_neighbors" in surefit.verify(model, X, Y)["attributes"].statement
+
+
+def test_without_a_number_nothing_is_claimed_about_the_search():
+    model = NearestNeighbors(n_neighbors=None).fit(X)
+    found = surefit.verify(model, X)
+    assert found.ok
+    assert found["exact neighbours"].status is Status.UNDECIDED
+    assert "n_neighbors=None" in found["exact neighbours"].statement
+    assert model.certify_neighbors(X, 2)["exact neighbours"].status is Status.HOLDS

@@ -80,6 +80,9 @@ def sampled_claim(model: Any, *, full: bool) -> Claim:
     if callable(model.metric) and not full:
         why = "a metric in Python is slow; surefit.verify or certify='full' decides it"
         return Claim.undecided(name, why, Kind.EXACT, "CLS-2")
+    if model.n_neighbors is None:
+        why = "n_neighbors=None: each query gives its own number, and certify_neighbors checks its answer"
+        return Claim.undecided(name, why, Kind.EXACT, "CLS-2")
     cost = n * model.X_fit_.shape[1] * (1 if model._euclidean else 50)
     count = n if full else int(np.clip(_WORK // max(1, cost), 1, 32))
     chosen = np.unique(np.linspace(0, n - 1, min(count, n)).astype(np.int64))
@@ -87,7 +90,7 @@ def sampled_claim(model: Any, *, full: bool) -> Claim:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EfficiencyWarning)  # the fit said so already
-            _, indices = model._nearest(queries, min(model.n_neighbors or 1, n))
+            _, indices = model._nearest(queries, min(model.n_neighbors, n))
     except ValueError as error:
         if model._euclidean:
             raise

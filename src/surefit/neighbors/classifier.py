@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, _fit_context
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -91,6 +92,7 @@ class KNeighborsClassifier(ClassifierMixin, MultiOutputMixin, Neighbours):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Neighbours._parameter_constraints,
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],  # predict asks for a number
         "weights": [StrOptions({"uniform", "distance"}), callable, None],
     }
 

@@ -9,12 +9,13 @@ search; see :mod:`surefit.neighbors.classifier`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._consistency import wrong_shapes
@@ -65,6 +66,7 @@ class KNeighborsRegressor(RegressorMixin, MultiOutputMixin, Neighbours):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Neighbours._parameter_constraints,
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],  # predict asks for a number
         "weights": [StrOptions({"uniform", "distance"}), callable, None],
     }
 

@@ -370,6 +370,8 @@ class SVC(PairProbabilities, ClassifierMixin, KernelMachine):
 
     def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
         yield from super()._inconsistencies(X, y, sample_weight)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            yield "break_ties=True asks for decision_function_shape='ovr', and predict raises with 'ovo'"
         if not np.array_equal(self.class_weight_, self._class_weights(y)):
             yield (
                 f"class_weight_ is {np.asarray(self.class_weight_).tolist()}, and "
