@@ -380,3 +380,27 @@ def test_gradients_of_sgd_below_their_size_at_zero_claim_nothing():
     model = MatrixFactorization(2, method="sgd", random_state=0, max_iter=5).fit(SPARSE)
     claims = model.certificate_
     assert {claims[name].status for name in ("user block", "item block")} == {Status.UNDECIDED}
+
+
+@pytest.mark.parametrize("change", [lambda v: v[:-1], lambda v: np.append(v, 0), lambda v: v[:0]])
+def test_labels_of_a_fit_are_those_of_all_rows(change):
+    """A forger who cut the labels removed the claims about them, and the rest was ok."""
+    X = blobs()
+    model = MiniBatchKMeans(3, random_state=0, batch_size=20).fit(X)
+    del model.certificate_
+    assert surefit.verify(model, X).ok
+    model.labels_ = change(model.labels_)
+    assert "labels_" in surefit.verify(model, X)["attributes"].statement
+    del model.labels_
+    assert "labels_ is missing" in surefit.verify(model, X)["attributes"].statement
+
+
+def test_labels_of_the_last_batch_are_no_forgery():
+    X = blobs()
+    model = MiniBatchKMeans(3, random_state=0, batch_size=20).fit(X).partial_fit(X[:30])
+    assert not hasattr(model, "n_iter_")  # of the fit before
+    found = surefit.verify(model, X)
+    assert found.ok
+    assert found["labels"].status is Status.UNDECIDED
+    unlabelled = MiniBatchKMeans(3, random_state=0, compute_labels=False).fit(X)
+    assert surefit.verify(unlabelled, X)["labels"].status is Status.UNDECIDED

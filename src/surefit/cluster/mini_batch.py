@@ -171,7 +171,8 @@ class MiniBatchKMeans(Means):
         """One step on the rows of X; ``y`` is not used. Leaves no certificate: the other batches are gone."""
         fresh = not hasattr(self, "cluster_centers_")
         X, _, weights = self._validate_training_data(X, y, sample_weight, reset=fresh)
-        self.__dict__.pop("certificate_", None)
+        for name in ("certificate_", "n_iter_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         design = as_design(X)
         n = design.shape[0]
         if fresh:
@@ -247,9 +248,9 @@ class MiniBatchKMeans(Means):
     def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
         yield from super()._inconsistencies(X, y, sample_weight)
         yield from wrong_counts(self, n_steps_=1)
-        if hasattr(
-            self, "certificate_"
-        ):  # of a fit that labelled its rows; partial_fit leaves none
+        # A fit leaves n_iter_ and labels all rows; partial_fit leaves none and labels its own rows.
+        labelled = self.compute_labels or hasattr(self, "labels_")
+        if hasattr(self, "n_iter_") and labelled:
             yield from wrong_shapes(self, {"labels_": (int(X.shape[0]),)})
 
     def _certify(
