@@ -270,18 +270,23 @@ class TukeyRegressor(LinearRegressor):
         z: Any,
         tol: float,
     ) -> Claim:
-        """max_j |g_j| / (||x_j|| sqrt(sum s) scale), the intercept's column of ones included."""
+        """max_j |g_j| / (||x_j|| sqrt(sum s) scale), the intercept's column of ones included.
+
+        An estimated scale that did not settle may exceed that of the residuals; the smaller one counts.
+        """
         w = coef.astype(np.float64)
         slopes = s * loss.grad(z, y)
         gradient = np.abs(design.tdot(slopes) + self.alpha * w)
-        total, norms = float(s.sum()), design.column_norms(s)
-        sizes = norms * math.sqrt(total) * float(self.scale_) + self.alpha * np.abs(w)
+        total, norms, scale = float(s.sum()), design.column_norms(s), float(self.scale_)
+        if self.scale == "mad":
+            scale = min(scale, max(_largest_scale(y - z, s), least_scale(y, s)))
+        sizes = norms * math.sqrt(total) * scale + self.alpha * np.abs(w)
         if self.fit_intercept:
             gradient = np.append(gradient, abs(float(slopes.sum())))
-            sizes = np.append(sizes, total * float(self.scale_))
+            sizes = np.append(sizes, total * scale)
         eps = storage_eps(coef.dtype)
         spread = math.sqrt(float(s @ (abs(y) + abs(z)) ** 2) + float(norms**2 @ w**2))
-        floor = 8.0 * eps * spread / (math.sqrt(total) * float(self.scale_))
+        floor = 8.0 * eps * spread / (math.sqrt(total) * scale)
         return gradient_claim(
             largest_ratio(gradient, sizes), tol, "LOS-5",
             scale="its scale",
@@ -330,6 +335,11 @@ def _scale_claim(r: Any, s: Any, scale: float, size: float) -> Claim:
         holds=f"the scale {scale:.4g} is the median |residual| / 0.6745 to {observed:.1e}",
         otherwise=away, floor=floor,
     )  # fmt: skip
+
+
+def _largest_scale(r: Any, s: Any) -> float:
+    """The largest median |r| over 0.6745."""
+    return _level(np.abs(to_numpy(r)), to_numpy(s), 0.5 + 1e-12) / _NORMAL
 
 
 def _level(e: Array, weights: Array, share: float) -> float:
