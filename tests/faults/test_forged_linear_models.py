@@ -134,6 +134,12 @@ def along_the_margin(model):
 
 
 # name of the model, what is forged, and the claim that fails
+def tukey_with_a_huge_scale(model):
+    """Next to it every gradient is small; ``outliers_`` goes with it."""
+    model.scale_ = 1e6 * model.scale_
+    model.outliers_ = np.zeros_like(model.outliers_)
+
+
 FORGERIES = {
     # least squares: gradient, intercept, spectrum, constraint
     "a coefficient": ("least squares", at("coef_", 0, lambda v: v * (1 + 1e-9)), "normal equations"),
@@ -162,6 +168,7 @@ FORGERIES = {
     "the gradient": ("unpenalised logistic", put("coef_", lambda v: 1.01 * v), "gradient"),
     "its intercept": ("unpenalised logistic", put("intercept_", lambda v: v + 0.01), "gradient"),
     "tukey's gradient": ("tukey", put("coef_", lambda v: v * 1.0001), "gradient"),
+    "tukey's scale": ("tukey", tukey_with_a_huge_scale, "gradient"),
     "tukey's intercept": ("tukey", put("intercept_", lambda v: v + 1e-5), "gradient"),
     "ridge classifier": ("ridge classifier", put("coef_", lambda v: 1.01 * v), "duality gap"),
     # records of a fit
@@ -211,6 +218,7 @@ FORGERIES = {
     "another C": ("logistic cv", put("C_", lambda v: 7.0), "duality gap"),
     "the Cs": ("logistic cv", put("Cs_", lambda v: 2 * v), "attributes"),
     "scores of models": ("logistic cv", put("scores_", lambda v: v - 0.01), "scores"),
+    "scores as integers": ("logistic cv", put("scores_", lambda v: v.astype(int)), "attributes"),
     "the models of the folds": ("logistic cv", put("coefs_paths_", lambda v: v[..., :-1]), "attributes"),
     "their steps": ("logistic cv", put("n_iter_", lambda v: v[0]), "attributes"),
 }  # fmt: skip
@@ -548,3 +556,23 @@ def test_both_condition_numbers_are_stated_and_bound_their_errors():
         )
         assert change <= 1.1 * amplified * share
         assert change >= 0.3 * amplified * share  # and the number is not idle
+
+
+def test_a_start_elsewhere_leaves_the_weight_norm_undecided():
+    """The claim was gone with ``cold_start_``, and a certificate with fewer claims is no worse."""
+    model, y = fitted("penalised perceptron")
+    assert surefit.verify(model, X, y)["weight norm"].status is Status.HOLDS
+    model.cold_start_ = not model.cold_start_
+    claim = surefit.verify(model, X, y)["weight norm"]
+    assert claim.status is Status.UNDECIDED
+    assert "runs from 0" in claim.statement
+
+
+def test_the_mistakes_of_a_run_are_those_of_its_record():
+    """Nobody can recount them; the sentence names the record, and the bound is on it."""
+    y = (X[:, 0] > 0.0).astype(int)
+    model = Perceptron(tol=None).fit(X, y)
+    model.mistakes_ = model.mistakes_ + 1
+    claim = surefit.verify(model, X, y)["mistake bound"]
+    assert claim.status is Status.HOLDS
+    assert f"the run recorded {model.mistakes_[0]} mistakes" in claim.statement

@@ -537,6 +537,42 @@ def margin(fits: Any, model: Any, claim: Claim) -> str:
     return _near(float(m.min() / length), said)
 
 
+def _widest_margin(A: Any, signs: Any) -> float:
+    """The largest margin of a unit vector, by Lawson and Hanson's least distance programming."""
+    G = signs[:, None] * A
+    u, _ = scipy.optimize.nnls(np.column_stack([G, np.ones(len(G))]).T, np.append(0.0 * A[0], 1.0))
+    r = np.append(G.T @ u, u.sum() - 1.0)
+    if np.linalg.norm(r) <= 1e-9:
+        return 0.0  # no hyperplane separates the rows
+    return float(-r[-1] / np.linalg.norm(r[:-1]))
+
+
+def mistake_bound(fits: Any, model: Any, claim: Claim) -> str:
+    """The recorded mistakes, and Novikoff's bound: no smaller than that of the widest margin."""
+    k, X = problem_number(model, claim), fits.rows.X
+    signs = binary_problems(model, X, fits.rows.y)[k][0]
+    A = np.column_stack([X, np.ones(len(X))]) if model.fit_intercept else X
+    if wrong := _near(float(model.mistakes_[k]), stated(claim, "recorded")):
+        return wrong
+    said, widest = stated(claim, r"\d² ="), _widest_margin(A, signs)
+    least = float((A**2).sum(axis=1).max()) / widest**2 if widest > 0.0 else np.inf
+    if said is None or said < least * (1.0 - 1e-3):
+        return f"the bound of the widest margin is {least:.4g}, not {said}"
+    return "" if model.mistakes_[k] <= said else "more mistakes are recorded than the bound allows"
+
+
+def weight_norm(fits: Any, model: Any, claim: Claim) -> str:
+    """The norm of the weights, and a ball that the steps of a run from 0 do not leave."""
+    k, X = problem_number(model, claim), fits.rows.X
+    norm, ball = float(np.linalg.norm(_coefficients(model)[k])), stated(claim, "of radius")
+    longest = float(np.linalg.norm(X, axis=1).max())
+    share = {"l2": 1.0, "l1": 0.0, "elasticnet": 1.0 - model.l1_ratio}[model.penalty]
+    least = longest * max(1.0 / (model.alpha * share), model.eta0)
+    if ball is None or ball < least * (1.0 - 1e-3):
+        return f"steps stay in a ball of radius {least:.4g}, and not in one of {ball}"
+    return _near(norm, stated(claim, "have norm"))
+
+
 def inseparable(fits: Any, model: Any, claim: Claim) -> str:
     """No hyperplane separates the rows: a linear program finds no positive margin."""
     k, _ = _margins(model, fits.rows.X, fits.rows.y, claim)
@@ -648,6 +684,8 @@ _FORMULAS = {
     "separability": inseparable,
     "objective": sum_of_losses,
     "penalised objective": sum_of_losses,
+    "mistake bound": mistake_bound,
+    "weight norm": weight_norm,
     "worst row": worst_row,
     "gradient": logistic_gradient,
 }

@@ -47,6 +47,8 @@ def _wrong_tables(cv: Any, labels: Any, grid: tuple[int, ...], size: int) -> Ite
     scores, coefs = tables(cv)
     if np.shape(scores) != grid:
         yield f"scores_ are those of a grid {np.shape(scores)}, folds and parameters give {grid}"
+    if np.asarray(scores).dtype.kind != "f":
+        yield f"scores_ are {np.asarray(scores).dtype}, and a fit leaves floats"
     wanted = (*grid, len(labels), size)
     if np.shape(coefs) != wanted:
         yield f"coefs_paths_ hold an array {np.shape(coefs)}, folds and parameters give {wanted}"

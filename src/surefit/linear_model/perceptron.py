@@ -26,6 +26,7 @@ __all__ = ["Perceptron"]
 
 Array = NDArray[np.float64]
 _MOST_ENTRIES = 20_000_000  # of a dense copy of the data for the hard-margin problem: 160 MB
+_STARTED_ELSEWHERE = "this one started elsewhere or continues on other rows"
 
 
 class Perceptron(OnlineClassifier):
@@ -363,7 +364,7 @@ class Perceptron(OnlineClassifier):
         limit = f"C²/γ² = {radius**2:.4g}/{margin:.4g}² = {bound:.4g}"
         return outcome_claim(
             title, kind, mistakes, bound, source,
-            holds=f"{mistakes} mistakes were made, and {limit} allows no more (γ of {whose})",
+            holds=f"the run recorded {mistakes} mistakes, and {limit} allows no more (γ of {whose})",
             otherwise=f"{mistakes} mistakes are recorded, more than {limit} allows a run from 0",
         )  # fmt: skip
 
@@ -372,7 +373,7 @@ class Perceptron(OnlineClassifier):
         if self.penalty is not None:
             return f"this one has penalty={self.penalty!r}"
         if not self.cold_start_:
-            return "this one started elsewhere or continues on other rows"
+            return _STARTED_ELSEWHERE
         if audit.weights.size and np.ptp(audit.weights) > 0:
             return "this one has sample or class weights"
         if audit.b != 0 and not self.fit_intercept:
@@ -382,8 +383,12 @@ class Perceptron(OnlineClassifier):
     def _norm_claims(self, name: str, audit: Audit) -> list[Claim]:
         """With an L2 part, each step maps the ball of radius R/l2 into itself (PER-5)."""
         _, l2 = self._penalty_strengths()
-        if l2 == 0 or not self.cold_start_:
+        if l2 == 0:
             return []
+        title = f"{name}weight norm"
+        if not self.cold_start_:
+            why = f"the bound is about runs from 0: {_STARTED_ELSEWHERE}"
+            return [Claim.undecided(title, why, Kind.BOUND, "PER-5")]
         longest = float(np.max(audit.weights * audit.norms, initial=0.0))
         bound = longest * max(1.0 / l2, float(self.eta0)) * (1 + audit.rounding)
         norm = float(np.linalg.norm(audit.w))
@@ -391,7 +396,7 @@ class Perceptron(OnlineClassifier):
         statement = f"the weights have norm {norm:.4g}; {ball}"
         return [
             outcome_claim(
-                f"{name}weight norm", Kind.BOUND, norm, bound, "PER-5",
+                title, Kind.BOUND, norm, bound, "PER-5",
                 holds=statement, otherwise=f"{statement}, so these are not such weights",
             )
         ]  # fmt: skip
