@@ -113,8 +113,8 @@ def _arrays(value: Any, depth: int) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def invalid_counts(model: Any) -> Iterator[str]:
-    """Counts of features, classes and iterations that are not whole numbers from 0 on."""
-    for name in ("n_features_in_", "n_classes_", "n_iter_", "n_samples_fit_"):
+    """Counts of features, classes, iterations, rows and words that are not whole numbers from 0 on."""
+    for name in ("n_features_in_", "n_classes_", "n_iter_", "n_samples_fit_", "n_words_"):
         for value in _scalars(vars(model).get(name)):
             whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
             if not whole or value < 0:
