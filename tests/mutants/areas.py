@@ -7,7 +7,9 @@ from pathlib import Path
 
 __all__ = ["AREAS", "SHARES", "files_of", "guards_of"]
 
-SHARES = {"claims": 4}  # of the faults; every other area has one: most of what can be false is a claim
+SHARES = {
+    "claims": 4
+}  # of the faults; every other area has one: most of what can be false is a claim
 
 # area -> patterns of files below src/surefit -> tests that guard them
 AREAS: dict[str, dict[str, list[str]]] = {

@@ -240,9 +240,10 @@ class Neural(Network):
             if seen.ndim != 1 or seen.dtype != np.uint64 or (seen[1:] <= seen[:-1]).any():
                 yield "seen_rows_ are not ascending keys of 64 bits"
         if errors is not None and not isinstance(errors, Integral):
-            yield f"held_errors_ is {errors!r}, which is no count"
-        if not isinstance(self.seed_, Integral):
-            yield f"seed_ is {self.seed_!r}, which is no seed"
+            yield f"held_errors_ is {errors!r}; expected an integer"
+        seed: Any = self.seed_
+        if not isinstance(seed, Integral):
+            yield f"seed_ is {seed!r}; expected an integer"
 
     def _wrong_outputs(self, X: Any, y: Any) -> Iterator[str]:
         wanted = self._outputs_wanted()

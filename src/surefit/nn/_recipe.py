@@ -230,7 +230,7 @@ class _Description:
             for name in (slots,) if isinstance(slots, str) else slots:
                 if hasattr(value, name):
                     attributes[name] = getattr(value, name)
-        if not attributes and " at 0x" in repr(value) and type(value).__repr__ is object.__repr__:
+        if not attributes and " at 0x" in repr(value) and "__repr__" not in vars(type(value)):
             if _from_library(type(value)):
                 self.unknown.append(f"{where} ({_readable(type(value))})")
             return

@@ -102,7 +102,7 @@ def _table(X: Any) -> Any:
     """Rows as a matrix of float64 numbers, sparse ones as they are."""
     if sp.issparse(X):
         return sp.csr_array(X)
-    array = X.detach().cpu() if is_torch(X) else np.asarray(X)
+    array: Any = X.detach().cpu() if is_torch(X) else np.asarray(X)
     if is_torch(array):
         array = (array.float() if array.dtype == torch.bfloat16 else array).numpy()
     return array.reshape(len(array), -1)

@@ -13,6 +13,7 @@ from ..certificate import Claim, Status
 from ..data import shown
 from ..data.schema import STRONG
 from ..model_selection._claims import percent
+from .constant import BETTER
 from .independence import rule_of, where_of
 from .model import SECTIONS
 from .plan import FAMILIES
@@ -128,7 +129,7 @@ def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
     failed = [claim for claim in everything if claim.status is Status.FAILS]
     open_ = [claim for claim in everything if claim.status is Status.UNDECIDED]
     empty = [claim for claim in everything if claim.status is Status.UNINFORMATIVE]
-    status = "fails" if failed else "holds"
+    status = "fails" if failed else _shown(claims["generalisation"])
     headline = f"{len(failed)} of {len(everything)} claims about this model do not hold"
     if not failed:
         headline = f"{_article(model)} that predicts {_quoted(model.target)}{_how_well(model)}"
@@ -144,6 +145,12 @@ def verdict(model: Any, claims: dict[str, list[Claim]]) -> dict[str, Any]:
         names = ", ".join(claim.name for claim in empty[:4])
         sentences.append(f"{len(empty)} of {len(everything)} claims are uninformative: {names}.")
     return {"status": status, "headline": headline, "sentences": [s for s in sentences if s]}
+
+
+def _shown(generalisation: list[Claim]) -> str:
+    """ "holds" for a model that is shown to be better than a constant; a ✓ on any other would mislead."""
+    found = [c.status for c in generalisation if c.name == BETTER]
+    return found[0].value if found else "undecided"
 
 
 def _percent(share: float) -> str:

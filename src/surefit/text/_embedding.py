@@ -24,7 +24,6 @@ from .vocabulary import Encoded, Vocabulary
 
 __all__ = [
     "Embedding", "Pace", "SeenSubwords", "invalid_held_out", "invalid_words", "split_segments", "two_parts",
-    "wrong_counts",
 ]  # fmt: skip
 
 
@@ -149,12 +148,6 @@ def invalid_held_out(model: Any) -> Iterator[str]:
         or (np.diff(held) < 1).any()
     ):
         yield "validation_indices_ are not ascending numbers of texts"
-
-
-def wrong_counts(model: Any, ids: Any) -> int:
-    """How many words do not occur as often among these as the fit recorded."""
-    found = np.bincount(np.asarray(ids), minlength=len(model.words_))
-    return int((found != np.asarray(model.word_counts_)).sum())
 
 
 def two_parts(n: int, held: NDArray[np.int64] | None) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -97,7 +97,8 @@ def claims(
             out.append(Claim.undecided(_GAP, why, Kind.OPTIMAL, "TXT-6"))
     if held is not None:
         frequent = np.bincount(codes, weights=s, minlength=len(model.classes_)).argmax()
-        out.append(_held_claim(model, *held, model.classes_[frequent]))
+        labels, true, copies = held
+        out.append(_held_claim(model, labels, true, copies, model.classes_[frequent]))
     return out
 
 

@@ -17,6 +17,7 @@ from ..certificate import Claim, Kind, Status
 
 __all__ = [
     "below_claim", "beside_constant", "constant_loss", "copies_of", "hold_out", "other_split",
+    "wrong_counts",
 ]  # fmt: skip
 
 _ROUNDING = 1e-12  # a loss that is equal to rounding is not below
@@ -126,6 +127,12 @@ def below_claim(name: str, statement: str, loss: float, other: float, source: st
         why = f"{statement}: less by a share below {_SHARE:g}, which says next to nothing"
         return Claim.uninformative(name, why, Kind.BOUND, loss, other, source)
     return claim
+
+
+def wrong_counts(model: Any, ids: Any) -> int:
+    """How many words do not occur as often among these as the fit recorded."""
+    found = np.bincount(np.asarray(ids), minlength=len(model.words_))
+    return int((found != np.asarray(model.word_counts_)).sum())
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

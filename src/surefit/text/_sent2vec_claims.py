@@ -35,8 +35,14 @@ from scipy.special import expit
 
 from ..certificate import Claim, Kind
 from ..model_selection.bounds import empirical_bernstein
-from ._embedding import wrong_counts
-from ._held_out import below_claim, beside_constant, constant_loss, copies_of, other_split
+from ._held_out import (
+    below_claim,
+    beside_constant,
+    constant_loss,
+    copies_of,
+    other_split,
+    wrong_counts,
+)
 from ._skipgram_claims import noise_claim
 
 __all__ = ["claims", "drawn", "noise_shares", "some"]

@@ -42,8 +42,7 @@ from scipy.special import expit
 
 from ..certificate import Claim, Kind
 from ..model_selection.bounds import empirical_bernstein
-from ._embedding import wrong_counts
-from ._held_out import beside_constant, constant_loss, copies_of, other_split
+from ._held_out import beside_constant, constant_loss, copies_of, other_split, wrong_counts
 from .ngrams import END, hash_ngrams, ngrams
 
 __all__ = [
