@@ -222,7 +222,8 @@ def test_a_nudged_part_is_noticed(reduction):
     forged = copy.deepcopy(model)
     forged.estimators_[-1].coef_ = forged.estimators_[-1].coef_ * 1.001
     failed = surefit.verify(forged, X, y).failed
-    assert [claim.name.split(": ")[1] for claim in failed] == ["margin"]
+    assert [claim.name.split(": ")[1] for claim in failed] == ["attributes"]
+    assert "objective_" in failed[0].statement
 
 
 @pytest.mark.spec("PER-8", "PER-9")

@@ -363,6 +363,8 @@ def test_the_training_mistakes_are_counted_again():
     wrong = np.sum(signs * (X @ model.coef_[0] + model.intercept_[0]) <= 0)
     assert wrong == model.training_mistakes_[0]
     model.coef_ = -model.coef_
+    assert "objective_" in surefit.verify(model, X, y)["attributes"].statement
+    model.objective_ = np.maximum(-signs * model.decision_function(X), 0).mean(keepdims=True)
     assert surefit.verify(model, X, y)["training mistakes"].status is Status.FAILS
 
 
