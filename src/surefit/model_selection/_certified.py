@@ -12,7 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.pipeline import Pipeline
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
 from ..base import Certified
@@ -96,6 +100,7 @@ class Selected(Certified):
         inner: Any = getattr(vars(self).get("best_estimator_"), "feature_names_in_", names)
         if not np.array_equal(names, inner):
             yield "feature_names_in_ are not those of best_estimator_"
+        yield from _invalid_promise(self.promise_)
         rows, groups = _num_samples(X), self.groups_
         if groups is None:
             return
@@ -273,6 +278,18 @@ def scores_claim(
         why = f"{statement}, but these fits are random: {SEED}"
         return Claim.undecided("scores", why, Kind.EXACT, "GEN-7")
     return Claim.check("scores", statement, Kind.EXACT, observed, limit, "GEN-7")
+
+
+def _invalid_promise(promise: dict[str, Any]) -> Iterator[str]:
+    """What was fixed before the fit, and is no value that the parameter of this name takes."""
+    for name in ("delta", "bound", "loss_range", "rows_are_independent"):
+        value = promise.get(name, "missing")
+        try:
+            validate_parameter_constraints({name: EXTRAS[name]}, {name: value}, "promise_")
+            if name == "loss_range":
+                check_range(value)
+        except (TypeError, ValueError) as error:
+            yield f"promise_[{name!r}] is {value!r}: {error}"
 
 
 def wrong_best(stated: Any, recorded: Any) -> Iterator[str]:
