@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn import neighbors
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GroupKFold, KFold
@@ -239,3 +240,35 @@ def test_a_hold_out_of_another_seed_is_noticed() -> None:
     assert [claim.name for claim in found.failed] == ["split"]
     assert found["split"].statement == "the hold-out is that of seed 1, and random_state is 0"
     says_nothing(found, "not those that were drawn")
+
+
+def test_parameters_of_the_model_are_those_that_were_asked_for() -> None:
+    for model in (HoldOut(TREE, random_state=0), GridSearchCV(TREE, GRID, cv=3)):
+        model.fit(X, COINS)
+        other = clone(TREE).set_params(criterion="entropy")
+        said = "best_estimator_ has criterion='gini', and was asked for criterion='entropy'"
+        assert said in refused(model, estimator=other)
+
+
+def test_folds_are_those_of_a_number_of_folds() -> None:
+    """One row tested in another fold, one row not at all, and the folds of another number."""
+    model = GridSearchCV(TREE, GRID, cv=3).fit(X, COINS)
+    moved = model.folds_.copy()
+    moved[-1] -= 1
+    for folds in (moved, model.folds_[:-1], np.roll(model.folds_, 1)):
+        forged = copy.copy(model)
+        forged.folds_ = folds
+        claim = surefit.verify(forged, X, COINS)["folds"]
+        assert claim.status is Status.FAILS
+        assert claim.statement == "the recorded folds are not those that cv=3 gives"
+    model.cv = 4
+    assert surefit.verify(model, X, COINS)["folds"].status is Status.FAILS
+
+
+def test_results_have_an_entry_for_each_candidate() -> None:
+    kept = HoldOut(TREE, random_state=0).fit(X, COINS)
+    scores = np.repeat(kept.results_["test_score"], 2)
+    assert "results_" in refused(kept, results_=kept.results_ | {"test_score": scores})
+    search = GridSearchCV(TREE, GRID, cv=3).fit(X, COINS)
+    longer = search.cv_results_ | {"split0_test_score": np.zeros(3)}
+    assert "cv_results_" in refused(search, cv_results_=longer)

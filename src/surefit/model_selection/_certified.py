@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import (
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+PLAIN = (bool, Real, str, type(None))  # parameters that a clone repeats to the letter
 SEED = "give every random_state an integer, and they can be repeated"
 EXTRAS: dict[str, list[Any]] = {
     "delta": [Interval(Real, 0, 1, closed="neither")],
@@ -101,6 +103,7 @@ class Selected(Certified):
         if not np.array_equal(names, inner):
             yield "feature_names_in_ are not those of best_estimator_"
         yield from _invalid_promise(self.promise_)
+        yield from self._other_parameters()
         rows, groups = _num_samples(X), self.groups_
         if groups is None:
             return
@@ -109,6 +112,17 @@ class Selected(Certified):
             yield f"groups_ must be one whole number for each of the {rows} rows"
         elif not np.array_equal(groups, check_labels(groups, rows)):
             yield "groups_ must number the groups in the order in which they appear"
+
+    def _other_parameters(self) -> Iterator[str]:
+        """Parameters of best_estimator_ that are not those of estimator with best_params_."""
+        if "best_estimator_" not in vars(self):
+            return
+        asked = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+        found = self.best_estimator_.get_params()
+        for name, value in asked.get_params().items():
+            other = found.get(name, "missing")
+            if all(isinstance(v, PLAIN) for v in (value, other)) and repr(value) != repr(other):
+                yield f"best_estimator_ has {name}={other!r}, and was asked for {name}={value!r}"
 
     def _remedy(self) -> str:
         return (

@@ -183,6 +183,8 @@ class Search(Selected):
             yield f"n_splits_ is {self.n_splits_}, and there are {folds} folds"
         if np.shape(self.evidence_) != (candidates, folds, 4):
             yield f"evidence_ must have the shape {(candidates, folds, 4)}"
+        if any(len(column) != candidates for column in self.cv_results_.values()):
+            yield f"cv_results_ must have one entry for each of the {candidates} candidates"
         best = vars(self).get("best_index_", 0)
         if not isinstance(best, int | np.integer) or not 0 <= best < candidates:
             yield f"best_index_ is {best!r}, and there are {candidates} candidates"

@@ -320,6 +320,8 @@ class HoldOut(MetaEstimatorMixin, Selected):
             yield f"time_ must be one whole number for each of the {rows} rows"
         if np.shape(self.evidence_) != (candidates, 1, 4):
             yield f"evidence_ must have the shape {(candidates, 1, 4)}"
+        if any(len(column) != candidates for column in self.results_.values()):
+            yield f"results_ must have one entry for each of the {candidates} candidates"
         best = self.best_index_
         if not isinstance(best, int | np.integer) or not 0 <= best < candidates:
             yield f"best_index_ is {best!r}, and there are {candidates} candidates"
