@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 import surefit
 from surefit.certificate import Status
 from surefit.model_selection import GridSearchCV, HoldOut, cross_validate, learning_curve
+from surefit.model_selection._certified import scores_claim
 from surefit.neighbors import KNeighborsClassifier
 
 N = 600
@@ -272,3 +273,17 @@ def test_results_have_an_entry_for_each_candidate() -> None:
     search = GridSearchCV(TREE, GRID, cv=3).fit(X, COINS)
     longer = search.cv_results_ | {"split0_test_score": np.zeros(3)}
     assert "cv_results_" in refused(search, cv_results_=longer)
+
+
+def test_scores_are_said_to_agree_to_the_largest_difference() -> None:
+    """Test sets of 2 rows and of 1: 0.4 is nearer to one row of two than 0.5 is to one row of one."""
+    found = scores_claim(
+        np.array([[1.0, 0.4]]),
+        np.array([[0.6, 0.9]]),
+        [2, 1],
+        "scores",
+        classifier=True,
+        once_more=None,
+    )
+    assert found.status is Status.HOLDS
+    assert found.statement.endswith("agree to 5.0e-01")
