@@ -29,7 +29,7 @@ from ._attributes import (
     invalid_intercept,
     invalid_parameters,
 )
-from .certificate import DEFAULT_TOLERANCE, Certificate, CertificateWarning, Claim, Kind
+from .certificate import DEFAULT_TOLERANCE, Certificate, CertificateWarning, Claim, Kind, Status
 from .fingerprint import fingerprint
 from .inputs import is_native, validate_native
 
@@ -123,7 +123,12 @@ class Certified(BaseEstimator, ABC):
             return Certificate((attributes_claim(found),), "", "", type(self).__name__, notes)
         X, y, sample_weight = rows
         claims = self._claims_again(X, y, sample_weight, tol)
-        data_id = self._data_id(X, y, sample_weight)
+        try:
+            data_id = self._data_id(X, y, sample_weight)
+        except UNUSABLE:  # of attributes that belong to the data, such as groups
+            if all(claim.status is not Status.FAILS for claim in claims):
+                raise
+            return Certificate(tuple(claims), "", "", type(self).__name__, notes)
         recorded = getattr(self, "certificate_", None)
         if recorded is not None and recorded.data_id:
             same = recorded.data_id == data_id

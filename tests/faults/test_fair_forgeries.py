@@ -110,6 +110,17 @@ def test_scores_of_a_forged_estimator_are_noticed() -> None:
     assert "scores" not in without.fit(X, Y, sensitive=GROUP).certificate_
 
 
+def test_draws_are_those_of_the_random_state() -> None:
+    """The seed decides whom a drawn rule accepts; whoever gives an integer fixes it."""
+    model, verified = fitted("randomised")
+    model.seed_ += 1
+    [claim] = verified(model).failed
+    assert claim.name == "attributes"
+    assert "not the one that random_state=0 gives" in claim.statement
+    free = GroupThresholds(random_state=np.random.RandomState(0)).fit(X, Y, sensitive=GROUP)
+    assert verified(free).ok
+
+
 # -------------------------------------------------------------------- sentences of an audit
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn import neighbors
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GroupKFold, KFold
@@ -17,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 import surefit
 from surefit.certificate import Status
 from surefit.model_selection import GridSearchCV, HoldOut, cross_validate, learning_curve
+from surefit.model_selection._certified import scores_claim
 from surefit.neighbors import KNeighborsClassifier
 
 N = 600
@@ -159,3 +162,128 @@ def test_leave_one_out_after_a_choice_of_k(candidates: int) -> None:
     model = GridSearchCV(KNeighborsClassifier(), grid, cv=KFold(4)).fit(X, labels)
     claim = surefit.verify(model, X, labels)["best_estimator_: leave-one-out error"]
     assert claim.status is (Status.HOLDS if candidates == 1 else Status.UNDECIDED)
+
+
+# -------------------------------------------------------------------- attributes that no fit leaves
+
+
+def refused(model: Any, **attributes: Any) -> str:
+    """What verify says of a copy with other attributes; nothing but these is claimed of it."""
+    forged = copy.copy(model)
+    vars(forged).update(attributes)
+    found = surefit.verify(forged, X, COINS)
+    assert [claim.name for claim in found.failed][:1] == ["attributes"]
+    return str(found["attributes"].statement)
+
+
+@pytest.mark.parametrize("value", [np.nan, 1, np.full(N, np.nan), np.zeros(N), np.arange(3)])
+def test_groups_and_times_are_whole_numbers_of_rows(value: Any) -> None:
+    """They name the data, too: that is not what is said first, nor an error of numpy's."""
+    model = HoldOut(TREE, random_state=0).fit(X, COINS)
+    for name in ("groups_", "time_"):
+        said = refused(model, **{name: value}).partition(": ")[2]
+        assert said in (
+            f"{name} must be one whole number for each of the {N} rows",
+            f"{name} holds NaN",
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("delta", 0.0),
+        ("delta", "0.05"),
+        ("bound", ""),
+        ("bound", "hoeffdingx"),
+        ("loss_range", (1.0, 0.0)),
+        ("loss_range", (0.0,)),
+        ("rows_are_independent", "yes"),
+    ],
+)
+def test_a_promise_is_made_of_what_the_parameters_take(name: str, value: Any) -> None:
+    for model in (HoldOut(TREE, random_state=0), GridSearchCV(TREE, GRID, cv=3)):
+        promise = model.fit(X, COINS).promise_
+        assert f"promise_['{name}']" in refused(model, promise_=promise | {name: value})
+        without = {key: kept for key, kept in promise.items() if key != name}
+        assert f"promise_['{name}']" in refused(model, promise_=without)
+
+
+def test_the_sentence_states_the_promised_level() -> None:
+    """Another level in the promise is another sentence, and a true one: its interval is that of the level."""
+    model = HoldOut(TREE, random_state=0).fit(X, COINS)
+    forged = copy.copy(model)
+    forged.promise_ = model.promise_ | {"delta": 0.5}
+    claim = surefit.verify(forged, X, COINS)["generalisation"]
+    assert claim.statement.startswith("with probability 50 %")
+    honest = HoldOut(TREE, random_state=0, delta=0.5).fit(X, COINS).certificate_["generalisation"]
+    assert claim == honest
+
+
+def test_whether_test_rows_were_stratified_is_what_cv_says() -> None:
+    model = GridSearchCV(TREE, GRID, cv=3).fit(X, COINS)
+    forged = model.promise_ | {"sampling": not model.promise_["sampling"]}
+    assert "promise_['sampling']" in refused(model, promise_=forged)
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_a_model_is_there_where_refit_says_so(refit: bool) -> None:
+    model = GridSearchCV(TREE, GRID, cv=3, refit=refit).fit(X, COINS)
+    assert surefit.verify(model, X, COINS).ok
+    there = "there is a" if refit else "there is no"
+    assert f"{there} best_estimator_ under refit={not refit}" in refused(model, refit=not refit)
+
+
+def test_a_hold_out_of_another_seed_is_noticed() -> None:
+    model = HoldOut(TREE, random_state=1).fit(X, COINS)
+    assert surefit.verify(model, X, COINS).ok
+    model.random_state = 0
+    found = surefit.verify(model, X, COINS)
+    assert [claim.name for claim in found.failed] == ["split"]
+    assert found["split"].statement == "the hold-out is that of seed 1, and random_state is 0"
+    says_nothing(found, "not those that were drawn")
+
+
+def test_parameters_of_the_model_are_those_that_were_asked_for() -> None:
+    for model in (HoldOut(TREE, random_state=0), GridSearchCV(TREE, GRID, cv=3)):
+        model.fit(X, COINS)
+        other = clone(TREE).set_params(criterion="entropy")
+        said = "best_estimator_ has criterion='gini', and was asked for criterion='entropy'"
+        assert said in refused(model, estimator=other)
+
+
+def test_folds_are_those_of_a_number_of_folds() -> None:
+    """One row tested in another fold, one row not at all, and the folds of another number."""
+    model = GridSearchCV(TREE, GRID, cv=3).fit(X, COINS)
+    moved = model.folds_.copy()
+    moved[-1] -= 1
+    for folds in (moved, model.folds_[:-1], np.roll(model.folds_, 1)):
+        forged = copy.copy(model)
+        forged.folds_ = folds
+        claim = surefit.verify(forged, X, COINS)["folds"]
+        assert claim.status is Status.FAILS
+        assert claim.statement == "the recorded folds are not those that cv=3 gives"
+    model.cv = 4
+    assert surefit.verify(model, X, COINS)["folds"].status is Status.FAILS
+
+
+def test_results_have_an_entry_for_each_candidate() -> None:
+    kept = HoldOut(TREE, random_state=0).fit(X, COINS)
+    scores = np.repeat(kept.results_["test_score"], 2)
+    assert "results_" in refused(kept, results_=kept.results_ | {"test_score": scores})
+    search = GridSearchCV(TREE, GRID, cv=3).fit(X, COINS)
+    longer = search.cv_results_ | {"split0_test_score": np.zeros(3)}
+    assert "cv_results_" in refused(search, cv_results_=longer)
+
+
+def test_scores_are_said_to_agree_to_the_largest_difference() -> None:
+    """Test sets of 2 rows and of 1: 0.4 is nearer to one row of two than 0.5 is to one row of one."""
+    found = scores_claim(
+        np.array([[1.0, 0.4]]),
+        np.array([[0.6, 0.9]]),
+        [2, 1],
+        "scores",
+        classifier=True,
+        once_more=None,
+    )
+    assert found.status is Status.HOLDS
+    assert found.statement.endswith("agree to 5.0e-01")

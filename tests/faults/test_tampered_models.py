@@ -409,6 +409,20 @@ def test_groups_of_another_table_are_noticed() -> None:
     assert not verify_table(model, read_table(frame), quick=True).ok
 
 
+@pytest.mark.parametrize("value", [None, "certificate"])
+def test_a_model_without_a_certificate_is_refused_in_words(value: Any) -> None:
+    table, model = fitted("visits")
+    changed = copy.deepcopy(model)
+    del changed.certificate_
+    if value is not None:
+        changed.certificate_ = value
+    [claim] = surefit.verify(changed, table).failed
+    assert (
+        claim.statement
+        == "the model has no certificate_, so that no recorded claim can be compared"
+    )
+
+
 REFITTED: dict[str, Change] = {
     "another k": _neighbours,
     "no refit": _set("refit", False),

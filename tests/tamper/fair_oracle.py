@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 from sklearn.base import clone
 
 from surefit import Claim
+from tests.tamper import linear_oracle
 from tests.tamper.linear_oracle import stated
 
 __all__ = ["CHECKS"]
@@ -90,7 +92,108 @@ def feature_means(fits: Any, model: Any, claim: Claim) -> str:
     return "" if same else "the means are others"
 
 
+# ------------------------------------------------------------------------ thresholds of groups
+
+
+def _accepted(fits: Any, model: Any) -> Any:
+    """The probability with which each row is accepted."""
+    return model.predict_proba(fits.rows.X, **fits.rows.extra)[:, 1]
+
+
+def _shares(fits: Any, model: Any, accept: Any) -> Any:
+    """The equal rates, by group, of one rule or of many: rows of ``accept`` are rules."""
+    y, A = np.asarray(fits.rows.y), _indicators(fits)
+    among = {
+        "demographic_parity": [np.ones(len(y))],
+        "equal_opportunity": [y == 1],
+        "predictive_equality": [y == 0],
+        "equalized_odds": [y == 1, y == 0],
+    }[model.constraint]
+    parts = [A * np.asarray(rows, float)[:, None] for rows in among]
+    return np.concatenate([accept @ (part / part.sum(axis=0)) for part in parts], axis=-1)
+
+
+def _cost(fits: Any, accept: Any) -> Any:
+    """Mistakes of one rule or of many: the objective is "accuracy"."""
+    y = np.asarray(fits.rows.y, dtype=float)
+    return accept @ (1.0 - y) + (1.0 - accept) @ y
+
+
+def _cuts(fits: Any, model: Any) -> list[Any]:
+    """Of each group, what every single threshold accepts of all rows."""
+    score = model.estimator_.predict_proba(fits.rows.X)[:, 1]
+    found = []
+    for member in _indicators(fits).T:
+        ends = np.append(np.unique(score[member == 1]), np.inf)
+        found.append(member * (score >= ends[:, None]))
+    return found
+
+
+def _least_single(fits: Any, model: Any) -> float:
+    """The least cost of all pairs of thresholds with rates within the tolerance."""
+    first, second = _cuts(fits, model)
+    rules = (first[:, None, :] + second[None, :, :]).reshape(-1, len(fits.rows.y))
+    shares = _shares(fits, model, rules).reshape(len(rules), -1, 2)
+    near = np.all(np.abs(shares[..., 0] - shares[..., 1]) <= model.tolerance + 1e-12, axis=1)
+    return float(_cost(fits, rules[near]).min())
+
+
+def _least_drawn(fits: Any, model: Any, tolerance: float) -> float:
+    """The least expected cost of all draws between thresholds, by linear programming."""
+    first, second = _cuts(fits, model)
+    rules = np.concatenate([first, second])
+    y = np.asarray(fits.rows.y, dtype=float)
+    shares = _shares(fits, model, rules).reshape(len(rules), -1, 2)
+    apart = (shares[..., 0] - shares[..., 1]).T
+    one = np.repeat(np.eye(2), [len(first), len(second)], axis=1)
+    limits = np.full(2 * len(apart), tolerance)
+    found = scipy.optimize.linprog(
+        rules @ (1.0 - 2.0 * y), np.concatenate([apart, -apart]), limits, one, np.ones(2)
+    )
+    return float(found.fun + y.sum())
+
+
+def best_rule(fits: Any, model: Any, claim: Claim) -> str:
+    """The cost of the decisions, against the least of all rules of this kind."""
+    cost, said = _cost(fits, _accepted(fits, model)), stated(claim, "cost")
+    within = stated(claim, "within")
+    if said is None or within is None or abs(cost - said) > 1e-5 * cost:
+        return f"the cost is {cost:.6g}, not {said}"
+    if model.randomize:
+        least = _least_drawn(fits, model, 0.0)
+    else:
+        least, bound = _least_single(fits, model), stated(claim, "none costs less than")
+        drawn = _least_drawn(fits, model, model.tolerance)
+        if bound is None or bound > drawn + 1e-5 * cost:
+            return f"with random draws {drawn:.6g} is possible, below {bound}"
+    return (
+        "" if cost - least <= 1.06 * within + 1e-7 else f"it is {cost - least:.3g} above the least"
+    )
+
+
+def equal_rates(fits: Any, model: Any, claim: Claim) -> str:
+    """The rates of the decisions differ by what is stated, and by no more than is allowed."""
+    shares = _shares(fits, model, _accepted(fits, model)).reshape(-1, 2)
+    apart, said = float(np.abs(shares[:, 0] - shares[:, 1]).max()), stated(claim, "differs by")
+    allowed = 0.0 if model.randomize else model.tolerance
+    near = said is not None and abs(apart - said) <= 0.06 * said + 1e-12
+    return "" if near and apart <= allowed + 1e-12 else f"they differ by {apart:.3g}"
+
+
+def scores_hold(fits: Any, model: Any, claim: Claim) -> str:
+    """The model that gives the scores is as good as a tight fit of it."""
+    part, X, y = model.estimator_, fits.rows.X, np.asarray(fits.rows.y)
+    tight = clone(part).set_params(tol=1e-12, max_iter=10_000, certify=False).fit(X, y)
+    value, least = (linear_oracle.objective(fitted, X, y) for fitted in (part, tight))
+    return "" if value - least <= 1e-3 * least else f"it is {value - least:.3g} above the least"
+
+
 CHECKS: dict[str, dict[str, Callable[[Any, Any, Claim], str]]] = {
     "FairLogistic": {"duality gap": fair_gap, "covariance": score_covariance},
+    "GroupThresholds": {
+        "optimal rule": best_rule,
+        "equal rates": equal_rates,
+        "scores": scores_hold,
+    },
     "Decorrelate": {"covariance": feature_covariance, "means": feature_means},
 }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from surefit import Certificate, Claim, Status
-from tests.tamper import cluster_oracle, linear_oracle
+from tests.tamper import cluster_oracle, linear_oracle, selection_oracle, table_oracle
 from tests.tamper.models import Fits
 
 __all__ = ["confirm", "oracle_of"]
@@ -29,7 +29,7 @@ Check = Callable[[Any, Any, Claim], str]
 def checks_of(model: Any) -> dict[str, Check]:
     """The formulas for the claims about an estimator."""
     name = type(model).__name__
-    for module in (linear_oracle, cluster_oracle):
+    for module in (linear_oracle, cluster_oracle, selection_oracle, table_oracle):
         if name in module.CHECKS:
             return module.CHECKS[name]
     return {}

@@ -212,7 +212,9 @@ def test_an_oracle_refutes_a_false_gap() -> None:
     assert oracle_of(found)(found, nudged, Certificate((claim,)), {"duality gap"})
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if CASES[n].family in ("linear", "fair")])
+@pytest.mark.parametrize(
+    "name", [n for n in CASES if CASES[n].family in ("linear", "selection", "fair")]
+)
 def test_the_oracle_confirms_honest_fits(name: str) -> None:
     """Each formula gives the numbers that the claims about the unchanged model state."""
     law = _law(name)

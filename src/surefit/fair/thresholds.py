@@ -16,7 +16,7 @@ Reference: Hardt, Price & Srebro, "Equality of opportunity in supervised learnin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -159,7 +159,7 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         given = X if sensitive is None else Beside(X, sensitive)
         Z, y, _ = self._validate_training_data(given, y, None, reset=True)
         self.classes_ = np.unique(y)
-        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.seed_ = _drawn_seed(self.random_state)
         if self.sensitive_columns is not None:
             columns = np.asarray(Z[:, self.sensitive_places_], dtype=np.float64)
             self.group_values_ = (
@@ -341,6 +341,8 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
             yield f"classes_ has {len(self.classes_)} labels, and should have 2"
         if not (isinstance(self.seed_, int) and 0 <= self.seed_ < 2**31):
             yield f"seed_ is {self.seed_!r}, and should be an integer from 0 to 2**31 - 1"
+        if isinstance(self.random_state, Integral) and self.seed_ != _drawn_seed(self.random_state):
+            yield f"seed_ is {self.seed_}, not the one that random_state={self.random_state} gives"
         if self.sensitive_columns is not None:
             values = np.asarray(self.group_values_)
             width = len(self.sensitive_places_)
@@ -391,3 +393,8 @@ class GroupThresholds(ClassifierMixin, UsesSensitive):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _drawn_seed(random_state: Any) -> int:
+    """The seed of the decisions that are drawn."""
+    return int(check_random_state(random_state).randint(2**31 - 1))

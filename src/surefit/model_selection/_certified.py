@@ -10,9 +10,14 @@ from typing import Any, ClassVar
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.pipeline import Pipeline
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
 from ..base import Certified
@@ -38,6 +43,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+PLAIN = (bool, Real, str, type(None))  # parameters that a clone repeats to the letter
 SEED = "give every random_state an integer, and they can be repeated"
 EXTRAS: dict[str, list[Any]] = {
     "delta": [Interval(Real, 0, 1, closed="neither")],
@@ -96,6 +102,8 @@ class Selected(Certified):
         inner: Any = getattr(vars(self).get("best_estimator_"), "feature_names_in_", names)
         if not np.array_equal(names, inner):
             yield "feature_names_in_ are not those of best_estimator_"
+        yield from _invalid_promise(self.promise_)
+        yield from self._other_parameters()
         rows, groups = _num_samples(X), self.groups_
         if groups is None:
             return
@@ -104,6 +112,17 @@ class Selected(Certified):
             yield f"groups_ must be one whole number for each of the {rows} rows"
         elif not np.array_equal(groups, check_labels(groups, rows)):
             yield "groups_ must number the groups in the order in which they appear"
+
+    def _other_parameters(self) -> Iterator[str]:
+        """Parameters of best_estimator_ that are not those of estimator with best_params_."""
+        if "best_estimator_" not in vars(self):
+            return
+        asked = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+        found = self.best_estimator_.get_params()
+        for name, value in asked.get_params().items():
+            other = found.get(name, "missing")
+            if all(isinstance(v, PLAIN) for v in (value, other)) and repr(value) != repr(other):
+                yield f"best_estimator_ has {name}={other!r}, and was asked for {name}={value!r}"
 
     def _remedy(self) -> str:
         return (
@@ -264,7 +283,8 @@ def scores_claim(
     gap = np.where(np.isnan(gap), np.inf, gap)
     worst = np.unravel_index(int(np.argmax(gap / allowed)), gap.shape)
     observed, limit = float(gap[worst]), float(allowed[worst])
-    statement = f"{what}, from fits made again on the recorded rows, agree to {observed:.1e}"
+    largest = float(np.max(gap))  # what is furthest beyond its own limit need not be the largest
+    statement = f"{what}, from fits made again on the recorded rows, agree to {largest:.1e}"
     if (
         observed > limit
         and once_more is not None
@@ -273,6 +293,18 @@ def scores_claim(
         why = f"{statement}, but these fits are random: {SEED}"
         return Claim.undecided("scores", why, Kind.EXACT, "GEN-7")
     return Claim.check("scores", statement, Kind.EXACT, observed, limit, "GEN-7")
+
+
+def _invalid_promise(promise: dict[str, Any]) -> Iterator[str]:
+    """What was fixed before the fit, and is no value that the parameter of this name takes."""
+    for name in ("delta", "bound", "loss_range", "rows_are_independent"):
+        value = promise.get(name, "missing")
+        try:
+            validate_parameter_constraints({name: EXTRAS[name]}, {name: value}, "promise_")
+            if name == "loss_range":
+                check_range(value)
+        except (TypeError, ValueError) as error:
+            yield f"promise_[{name!r}] is {value!r}: {error}"
 
 
 def wrong_best(stated: Any, recorded: Any) -> Iterator[str]:

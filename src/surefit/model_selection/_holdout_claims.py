@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,11 @@ def _split_claim(selector: Any, n: int, y: Any, holdout: Any, rows: Rows) -> Cla
         drawn = "the latest"
     whole = f", in whole groups ({rows.groups:,} in all)" if rows.grouped else ""
     words = f"the {len(holdout)} of {n} held-out rows are {drawn}{whole}"
-    if different:
+    given = selector.random_state
+    if selector.time_ is None and isinstance(given, Integral) and selector.split_seed_ != given:
+        different = n
+        words = f"the hold-out is that of seed {selector.split_seed_}, and random_state is {given}"
+    elif different:
         words = f"the recorded hold-out differs in {different} rows from {drawn}{whole}"
     return Claim.check("split", words, Kind.EXACT, float(different), 0.0, "GEN-6")
 

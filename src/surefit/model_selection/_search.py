@@ -173,10 +173,18 @@ class Search(Selected):
     def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
         yield from super()._inconsistencies(X, y, sample_weight)
         folds, candidates = len(unpack_folds(self.folds_)), len(self.cv_results_["params"])
+        if ("best_estimator_" in vars(self)) != bool(self.refit):
+            there = "there is a" if "best_estimator_" in vars(self) else "there is no"
+            yield f"{there} best_estimator_ under refit={self.refit!r}"
+        sampled = sampling(check_cv(self.cv, y, classifier=is_classifier(self.estimator)))
+        if self.promise_["sampling"] != sampled:
+            yield "promise_['sampling'] is not that of cv"
         if int(self.n_splits_) != folds:
             yield f"n_splits_ is {self.n_splits_}, and there are {folds} folds"
         if np.shape(self.evidence_) != (candidates, folds, 4):
             yield f"evidence_ must have the shape {(candidates, folds, 4)}"
+        if any(len(column) != candidates for column in self.cv_results_.values()):
+            yield f"cv_results_ must have one entry for each of the {candidates} candidates"
         best = vars(self).get("best_index_", 0)
         if not isinstance(best, int | np.integer) or not 0 <= best < candidates:
             yield f"best_index_ is {best!r}, and there are {candidates} candidates"

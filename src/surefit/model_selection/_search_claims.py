@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
 from .._selection import later_claim, selection_claim, unpack_folds
@@ -37,6 +39,9 @@ def search_claims(
     """The claims of a fitted search."""
     n, splits = _num_samples(X), unpack_folds(search.folds_)
     folds = folds_claim(splits, n)
+    if full and folds.status is Status.HOLDS and not _given_by_cv(search, splits, X, y):
+        words = f"the recorded folds are not those that cv={search.cv!r} gives"
+        folds = Claim.check("folds", words, Kind.EXACT, 1.0, 0.0, "GEN-7")
     claims = [folds]
     names = _metrics(search)
     recorded = np.stack([_split_scores(search, name) for name in names])
@@ -84,6 +89,22 @@ def search_claims(
                 model, X, y, sample_weight, full=full, tol=tol, name="best_estimator_", chosen=many
             )
     return claims
+
+
+def _given_by_cv(search: Any, splits: Any, X: Any, y: Any) -> bool:
+    """Whether the folds are those of cv, where that is a number: nothing of them is then random."""
+    if not isinstance(search.cv, Integral | None):
+        return True
+    cv = check_cv(search.cv, y, classifier=is_classifier(search.estimator))
+    try:
+        given = list(cv.split(X, y))
+    except ValueError:  # other data, which cannot be split so
+        return False
+    return len(given) == len(splits) and all(
+        np.array_equal(mine, theirs)
+        for one, other in zip(splits, given)
+        for mine, theirs in zip(one, other)
+    )
 
 
 def _chosen(search: Any) -> int | None:

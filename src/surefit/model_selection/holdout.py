@@ -315,10 +315,13 @@ class HoldOut(MetaEstimatorMixin, Selected):
             yield "holdout_ must be row numbers"
         elif held[0] < 0 or (np.diff(held) <= 0).any():
             yield "holdout_ must be row numbers in order, each once"
-        if self.time_ is not None and np.shape(self.time_) != (rows,):
-            yield f"time_ must have one entry for each of the {rows} rows"
+        times = None if self.time_ is None else np.asarray(self.time_)
+        if times is not None and (times.shape != (rows,) or times.dtype.kind != "i"):
+            yield f"time_ must be one whole number for each of the {rows} rows"
         if np.shape(self.evidence_) != (candidates, 1, 4):
             yield f"evidence_ must have the shape {(candidates, 1, 4)}"
+        if any(len(column) != candidates for column in self.results_.values()):
+            yield f"results_ must have one entry for each of the {candidates} candidates"
         best = self.best_index_
         if not isinstance(best, int | np.integer) or not 0 <= best < candidates:
             yield f"best_index_ is {best!r}, and there are {candidates} candidates"

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base import Certified
 from ..certificate import DEFAULT_TOLERANCE, Certificate, Claim, Kind, Status
 from ..certificate import verify as verify_estimator
 from ..data import TableError
@@ -110,6 +111,10 @@ def verify_table(
         record.append(Claim.check("table", statement, Kind.EXACT, 1.0, 0.0, "DAT-1"))
     if record[0].status is not Status.HOLDS:
         return _outcome(model, record, {}, tol)
+    if _recorded(model) is None:
+        words = "the model has no certificate_, so that no recorded claim can be compared"
+        record.append(Claim.check("record", words, Kind.EXACT, 1.0, 0.0, "GEN-6"))
+        return _outcome(model, record, {}, tol)
     record.append(_plan_claim(model))
     if record[-1].status is not Status.HOLDS:
         return _outcome(model, record, {}, tol)
@@ -128,14 +133,20 @@ def verify_table(
     return _outcome(model, record, sections, tol)
 
 
+def _recorded(model: TableModel) -> Certificate | None:
+    """The certificate that the model carries, if it has one."""
+    found = vars(model).get("certificate_")
+    return found if isinstance(found, Certificate) else None
+
+
 def _outcome(
     model: TableModel, record: list[Claim], sections: dict[str, tuple[Claim, ...]], tol: float
 ) -> Verification:
     """The outcome, with a word on whose tolerance it was judged by."""
     everything = (*record, *(claim for claims in sections.values() for claim in claims))
-    recorded = model.certificate_
+    recorded = _recorded(model) or Certificate(())
     inner = getattr(model, "model_", None)
-    notes = tuple(inner._notes(tol)) if inner is not None else ()
+    notes = tuple(inner._notes(tol)) if isinstance(inner, Certified) else ()
     certificate = Certificate(everything, recorded.data_id, recorded.stopped, recorded.about, notes)
     return Verification(tuple(record), sections, certificate)
 
