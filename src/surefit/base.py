@@ -115,8 +115,7 @@ class Certified(BaseEstimator, ABC):
         notes = tuple(self._notes(tol))
         try:
             rows = self._validate_training_data(X, y, sample_weight, reset=False)
-        except (ArithmeticError, TypeError, ValueError):
-            # The data are wrong, or attributes that no longer fit them.
+        except UNUSABLE:  # of the data, or of attributes that no longer fit them
             found = next(Certified._inconsistencies(self, X, y, sample_weight), None)
             if found is None:
                 raise

@@ -423,6 +423,25 @@ def test_a_model_without_a_certificate_is_refused_in_words(value: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        _at("columns_", 0)("another"),
+        _set("columns_", lambda names: [*names, names[-1]]),
+        _at("schema_", "columns", 0)(lambda column: {**column, "name": "another"}),
+        _set("parsing_", lambda record: {**record, "another": 0}),
+        _set("chosen_", np.inf),
+    ],
+    ids=["another column", "a column twice", "a name in the schema", "parsing", "chosen"],
+)
+def test_what_cannot_be_read_is_a_claim_that_fails(change: Change) -> None:
+    """Neither an error of polars nor one of another record gets through."""
+    table, model = fitted("visits")
+    changed = copy.deepcopy(model)
+    change(changed)
+    assert not surefit.verify(changed, table).ok
+
+
 REFITTED: dict[str, Change] = {
     "another k": _neighbours,
     "no refit": _set("refit", False),

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from polars.exceptions import PolarsError
 
 from ..base import Certified
 from ..certificate import DEFAULT_TOLERANCE, Certificate, Claim, Kind, Status
 from ..certificate import verify as verify_estimator
-from ..data import TableError
 from ..fingerprint import fingerprint
 from .document import plain
 from .drawings import drawings
@@ -42,6 +42,8 @@ from .watch import Watch
 __all__ = ["Verification", "verify_table"]
 
 Array = NDArray[np.float64]
+# what a changed file makes the code raise that reads it
+UNREADABLE = (*ERRORS, LookupError, TypeError, AttributeError, PolarsError)
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,10 @@ def verify_table(
     wanted = list(model.columns_)
     missing = [name for name in wanted if name not in table.columns]
     record = []
-    if not missing:
+    if len(set(wanted)) < len(wanted):
+        statement = "this is not the table of the fit: columns_ names a column twice"
+        record.append(Claim.check("table", statement, Kind.EXACT, 1.0, 0.0, "DAT-1"))
+    elif not missing:
         table = table.select(wanted)
         found = table.fingerprint()
         same = found == model.raw_id_
@@ -119,13 +124,13 @@ def verify_table(
     if record[-1].status is not Status.HOLDS:
         return _outcome(model, record, {}, tol)
     others = [name for name in whole.columns if name not in wanted]
-    record.append(schema_claim(model, table, others))
     try:
+        record.append(schema_claim(model, table, others))
         record.append(reading_claim(model, source, whole))
         sections = _recompute(model, table, record, quick, watch, tol)
         if document is not None:
             record.append(document_claim(model, document))
-    except (TableError, *ERRORS, LookupError, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         words = f"the claims cannot be recomputed: {str(error)[:300]}"
         record.append(Claim.check("record", words, Kind.EXACT, 1.0, 0.0, "GEN-6"))
         return _outcome(model, record, {}, tol)
@@ -166,7 +171,7 @@ def _plan_claim(model: TableModel) -> Claim:
         scores = [r["score"] for r in log if r["tried"]]
         best = min(scores) if scores else None
         first = sound and (best is None or log[chosen]["score"] == best)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         words = f"the log of candidates cannot be read: {str(error)[:200]}"
         return Claim.check(name, words, Kind.EXACT, 1.0, 0.0, source)
     words = f"the log lists the {len(planned)} candidates of the plan, and the best of those tried was chosen"
