@@ -100,9 +100,8 @@ def test_status_words_cannot_be_forged():
     page = render(document)
     assert "<script" not in page
     assert 'class="verdict undecided"' in page
-    assert (
-        page.count('class="claim undecided"') == 2
-    )  # this one, and the one that was undecided before
+    before = render(classification()).count('class="claim undecided"')
+    assert page.count('class="claim undecided"') == before + 1
 
 
 def test_long_and_stacked_text_is_cut():

@@ -161,7 +161,8 @@ def test_leave_one_out_after_a_choice_of_k(candidates: int) -> None:
     labels = (X[:, 0] > 0).astype(int)
     model = GridSearchCV(KNeighborsClassifier(), grid, cv=KFold(4)).fit(X, labels)
     claim = surefit.verify(model, X, labels)["best_estimator_: leave-one-out error"]
-    assert claim.status is (Status.HOLDS if candidates == 1 else Status.UNDECIDED)
+    # 300 rows bound the error to 0.25 by this theorem: true, and too wide to be a success
+    assert claim.status is (Status.UNINFORMATIVE if candidates == 1 else Status.UNDECIDED)
 
 
 # -------------------------------------------------------------------- attributes that no fit leaves

@@ -199,7 +199,7 @@ def test_a_forged_split_or_record_fails(change, words):
         (lambda m: setattr(m, "seen_rows_", m.seen_rows_.astype(np.int64)), "not ascending keys"),
         (lambda m: setattr(m, "held_errors_", 1.5), "held_errors_ is 1.5"),
         (lambda m: setattr(m, "seed_", 0.5), "seed_ is 0.5"),
-        (lambda m: setattr(m, "n_iter_", -1), "n_iter_ is -1"),
+        (lambda m: setattr(m, "n_iter_", -1), "n_iter_ must hold whole numbers"),
         (lambda m: setattr(m, "classes_", np.arange(3)), "gives an output of shape (1, 2)"),
         (lambda m: setattr(m, "final_loss_", np.inf), "final_loss_ holds an infinity"),
         (lambda m: m.module_.train(), "training mode"),

@@ -153,7 +153,7 @@ def on_ranks(settings, X, size=3):
             design = as_design(rows)
             design.group = group
             design.rows, design.rows_by_rank, design.shape = rows, ends, X.shape
-            found[rank] = (model, fit, claims(model, design, full=False))
+            found[rank] = (model, fit, claims(model, design, full=False, tol=model.tol))
         except BaseException as error:  # the others must not wait for ever
             problems.append(error)
             box[1].abort()

@@ -67,7 +67,7 @@ def test_a_saddle_is_told_from_the_minimum():
     model = MatrixFactorization(2, reg=0.0, tol=1e-9, max_iter=3000, random_state=0).fit(X)
     model.user_factors_, model.item_factors_ = A[:, 1:3] * s[1:3], Bt[1:3].T.copy()
     model.loss_ = 0.5 * float((s[[0, *range(3, 25)]] ** 2).sum())
-    model.loss_trace_ = np.append(model.loss_trace_[:1], model.loss_)
+    model.loss_trace_, model.n_iter_ = np.append(model.loss_trace_[:1], model.loss_), 2
     report = surefit.verify(model, X)
     assert report["user block"].status is report["item block"].status is Status.HOLDS
     claim = report["best of rank K"]
