@@ -5,6 +5,7 @@ one of them passes after all.
 """
 
 import inspect
+import sys
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 import surefit.bayes
 import surefit.cluster
@@ -224,6 +226,20 @@ def expected_failures(estimator):
     return EXPECTED.get(type(estimator), {})
 
 
+@pytest.fixture(scope="module")
+def one_thread():
+    """Fits of a few rows: the threads of torch and of BLAS would spend most of their time waiting."""
+    torch = sys.modules.get("torch")  # imported above, where the extra is there
+    before = torch.get_num_threads() if torch else 0
+    with threadpool_limits(1):
+        if torch:
+            torch.set_num_threads(1)
+        yield
+    if torch:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
