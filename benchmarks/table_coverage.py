@@ -37,7 +37,7 @@ class World:
     fresh : callable
         Rows to come: a table, and the group of each row where errors are averaged over groups.
     asked : dict
-        What ``fit_table`` is told.
+        Keyword arguments of ``fit_table``.
     """
 
     draw: Callable[[Rng], dict[str, Array]]

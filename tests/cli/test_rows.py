@@ -1,4 +1,4 @@
-"""What the command line is told of the rows, and whose tolerance a verification is judged by."""
+"""Groups, times and tolerances given on the command line reach the split and the verification."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def test_a_gap_above_one_percent_is_uninformative() -> None:
     assert found.status is Status.UNINFORMATIVE
 
 
-# ------------------------------------------------------------------------ kernels that are none
+# ------------------------------------------------------------------------ functions that are not kernels
 
 
 def test_the_remedy_of_an_indefinite_kernel_is_another_kernel() -> None:

@@ -12,8 +12,14 @@ from sklearn.base import clone
 
 import surefit
 from surefit import Certificate, Claim, Kind, Status
-from surefit._attributes import invalid_attributes, invalid_classes, storage_eps
-from surefit._optimality import INFORMATIVE_SHARE, optimality_claim
+from surefit._attributes import (
+    MAX_DEPTH,
+    invalid_attributes,
+    invalid_classes,
+    invalid_counts,
+    storage_eps,
+)
+from surefit._optimality import INFORMATIVE_SHARE, gradient_claim, optimality_claim
 from surefit._worst import badness
 from surefit.certificate import DEFAULT_TOLERANCE, ROUNDING_LIMIT, CertificateError
 from surefit.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
@@ -164,6 +170,9 @@ def test_claims_are_ordered_from_failed_to_held():
     assert badness(check(1e-9, 0.0, floor=1e-8)) > badness(check(0.0, 1.0))
     assert badness(check(NAN, 1.0)) > badness(check(5.0, 1.0))
     assert badness(check(5.0, -1.0)) > badness(check(5.0, 1.0))
+    # the larger share of its bound is the worse, not the larger number
+    assert badness(check(0.9, 1.0)) > badness(check(2.0, 10.0))
+    assert badness(check(-1.0, 0.0)) < badness(check(0.1, 1.0))
 
 
 # ---------------------------------------------------------------------------- certificates
@@ -273,6 +282,33 @@ def test_the_share_of_the_range_is_said():
     tiny = gap(1e-320, 0.0, curvature=1.0, floor=0.0, bound=1.0, null=1e-318)
     assert "within 1.4e-160 of the optimal" in tiny.statement
     assert DEFAULT_TOLERANCE == ROUNDING_LIMIT == 1e-3
+    # sqrt(2 * 0.005 / 4): the curvature divides
+    assert "within 5.0e-02 of the optimal ones" in gap(0.5, 0.495, curvature=4.0).statement
+
+
+def test_rounding_is_measured_by_the_size_of_the_constant_model():
+    """Its objective is negative for a likelihood, and excuses as much as a positive one."""
+    claim = gap(-1.5, -1.5 - 1e-6, null=-1.0, bound=1e-9, floor=1e-5)
+    assert claim.status is Status.HOLDS
+    assert "to rounding" in claim.statement
+
+
+@pytest.mark.parametrize(
+    ("observed", "tolerance", "floor", "status"),
+    [
+        (1e-5, 1e-4, 0.0, "holds"),
+        (0.05, 0.1, 0.0, "uninformative"),
+        (0.05, 1e-4, 0.0, "fails"),
+        (NAN, 1e-4, 0.0, "fails"),
+        (2e-4, 1e-4, 3e-4, "undecided"),
+    ],
+)
+def test_a_gradient_is_judged_by_tolerance_and_scale(observed, tolerance, floor, status):
+    claim = gradient_claim(
+        observed, tolerance, "LOG-4", scale="its scale at 0", holds=": a minimiser", floor=floor
+    )
+    assert claim.status.value == status
+    assert (": a minimiser" in claim.statement) == (status == "holds")
 
 
 # ---------------------------------------------------------------------------- attributes
@@ -334,6 +370,51 @@ def test_classes_are_sorted_distinct_and_those_of_the_rows(classes):
     report = surefit.verify(model, X, LABELS)
     assert "classes_" in report["attributes"].statement
     assert not report.ok
+
+
+def test_numbers_are_looked_for_a_few_levels_deep_and_no_further():
+    class Model:
+        _may_be_infinite: ClassVar = {}
+        _may_be_nan: ClassVar = {}
+
+    def nested(levels, value):
+        for _ in range(levels):
+            value = {"a": [value]} if levels % 2 else [value]
+        return value
+
+    model, loop = Model(), []
+    model.a_ = nested(MAX_DEPTH - 1 - (MAX_DEPTH - 1) % 2, np.array([NAN]))
+    assert list(invalid_attributes(model)) == ["a_ holds NaN"]
+    loop.append(loop)  # an attribute that contains itself ends, too
+    model.a_ = loop
+    assert list(invalid_attributes(model)) == []
+    model.a_ = around = {}
+    around["a"] = around
+    assert list(invalid_attributes(model)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "sound"),
+    [
+        (3, True),
+        (np.int32(0), True),
+        (None, True),
+        (-1, False),
+        (1.5, False),
+        (True, False),
+        ([2, 1.5], False),
+        (np.array([2, 4]), True),
+        (np.array([2.0]), False),
+    ],
+    ids=repr,
+)
+def test_counts_are_whole_numbers_from_0_on(value, sound):
+    class Model:
+        pass
+
+    model = Model()
+    model.n_iter_ = value
+    assert (not list(invalid_counts(model))) == sound
 
 
 def test_classes_of_several_targets_are_checked_one_by_one():

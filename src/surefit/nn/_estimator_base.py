@@ -253,7 +253,7 @@ class Network(Certified):
         return network_claims(self._problem(X, y, sample_weight), full=full)
 
     def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
-        """Besides the common ones: the module's numbers, shapes, and rows that are none."""
+        """Add what is wrong with the module's numbers and shapes, with counts and with validation rows."""
         yield from super()._inconsistencies(X, y, sample_weight)
         for name, value in _tensors(self.module_).items():
             parameter = isinstance(value, nn.Parameter)
@@ -270,7 +270,7 @@ class Network(Certified):
         for name in self._counts:
             value = vars(self).get(name)
             if value is not None and (not isinstance(value, Integral) or value < 0):
-                yield f"{name} is {value!r}, which is no count"
+                yield f"{name} is {value!r}; expected an integer from 0 on"
         yield from _invalid_rows(vars(self).get("validation_rows_"), X.shape[0])
         yield from self._wrong_outputs(X, y)
 
