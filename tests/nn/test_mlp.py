@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import surefit
+from surefit import Status
 from surefit.neural_network import MLPClassifier, MLPRegressor
 from surefit.nn.mlp import MLP
 
@@ -282,3 +283,20 @@ def test_what_is_refused(table):
         MLPClassifier(solver="lbfgs").partial_fit(X, y)
     with pytest.warns(ConvergenceWarning, match="Maximum iterations"):
         MLPClassifier((4,), max_iter=2).fit(X, y)
+
+
+@pytest.mark.parametrize(("name", "value"), [("activation", "tanh"), ("dropout", 0.5)])
+def test_a_parameter_that_the_module_was_not_made_with_is_named(name, value):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    model = MLPRegressor(
+        hidden_layer_sizes=(4,), max_iter=60, learning_rate_init=0.03, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, X[:, 0])
+    assert surefit.verify(model, X, X[:, 0]).ok
+    model.set_params(**{name: value})
+    claim = surefit.verify(model, X, X[:, 0])["attributes"]
+    assert "module_ is not the network of" in claim.statement
+    assert claim.status is Status.FAILS

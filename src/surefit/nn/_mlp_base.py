@@ -128,6 +128,12 @@ class BaseMLP(Network):
         rng = check_random_state(self.random_state if not _has_state(self.random_state) else 0)
         return self._drawn(rng, torch.float64)
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        wanted = MLP(self._sizes(), self.activation, float(self.dropout))
+        if repr(self.module_) != repr(wanted):
+            yield "module_ is not the network of hidden_layer_sizes, activation and dropout"
+
     def _drawn(self, rng: Any, dtype: torch.dtype) -> MLP:
         """Weights uniform in +-sqrt(6 / (inputs + outputs)), or sqrt(2 / ...) before a sigmoid."""
         module = MLP(self._sizes(), self.activation, float(self.dropout)).to(dtype)

@@ -157,6 +157,11 @@ class CNNClassifier(NeuralClassifier):
     def _shaped(self, X: Any) -> Any:
         return X.reshape(len(X), *self.image_shape_)
 
+    def _inconsistencies(self, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
+        yield from super()._inconsistencies(X, y, sample_weight)
+        if isinstance(self.architecture, str) and repr(self.module_) != repr(self._fresh()):
+            yield f"module_ is not the network of architecture={self.architecture!r}"
+
     def _maker(self) -> Any:
         if not isinstance(self.architecture, str):
             return self.architecture
